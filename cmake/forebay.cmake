@@ -1,0 +1,72 @@
+# Compiler flags, and the two functions every folder uses.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+add_library(forebay_flags INTERFACE)
+target_include_directories(forebay_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(forebay_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
+  -fno-omit-frame-pointer)
+target_compile_definitions(forebay_flags INTERFACE _FILE_OFFSET_BITS=64
+  FOREBAY_VERSION="${PROJECT_VERSION}")
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(forebay_flags INTERFACE -Wthread-safety)
+else()
+  # g++ 12 and 14 report false positives inside libstdc++ with these.
+  target_compile_options(forebay_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(forebay_flags INTERFACE -Wno-dangling-reference)
+  endif()
+endif()
+if(FOREBAY_SANITIZE)
+  target_compile_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE})
+endif()
+target_link_libraries(forebay_flags INTERFACE Threads::Threads)
+find_program(FOREBAY_MOLD mold)
+if(FOREBAY_MOLD)
+  target_link_options(forebay_flags INTERFACE -fuse-ld=mold)
+endif()
+
+# The layer table is the one list of modules and of what each may use.
+file(STRINGS ${CMAKE_SOURCE_DIR}/tools/layers.txt FOREBAY_LAYER_LINES REGEX "^[a-z]+:")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/layers.txt)
+
+# forebay_module(NAME SOURCES a.cc ... [LINK lib ...]): the static library forebay_NAME of one
+# folder under src/, linked against what tools/layers.txt allows it to use and that exists.
+function(forebay_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(forebay_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(forebay_${name} PUBLIC forebay_flags)
+  foreach(line IN LISTS FOREBAY_LAYER_LINES)
+    if(line MATCHES "^${name}:(.*)$")
+      separate_arguments(uses UNIX_COMMAND "${CMAKE_MATCH_1}")
+      foreach(use IN LISTS uses)
+        if(TARGET forebay_${use})
+          target_link_libraries(forebay_${name} PUBLIC forebay_${use})
+        endif()
+      endforeach()
+    endif()
+  endforeach()
+  target_link_libraries(forebay_${name} PRIVATE ${ARG_LINK})
+endfunction()
+
+# forebay_test(NAME SOURCES a_test.cc ... [LINK lib ...] [TIMEOUT s]): one gtest executable.
+function(forebay_test name)
+  if(NOT FOREBAY_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} forebay_flags forebay_gtest)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+if(FOREBAY_TESTS)
+  find_package(GTest REQUIRED)
+  add_library(forebay_gtest INTERFACE)
+  target_link_libraries(forebay_gtest INTERFACE GTest::gmock GTest::gtest GTest::gtest_main)
+endif()

@@ -1,0 +1,72 @@
+// The one pool of buffers: equal slabs, touched on first use and kept. Mapping and touching fresh
+// pages costs more than receiving them, so bytes from the network always land in reused slabs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/mutex.h"
+
+namespace forebay {
+
+inline constexpr size_t kSlabBytes = 64 * 1024;
+
+// Slabs needed for `bytes`.
+constexpr uint64_t SlabsFor(uint64_t bytes) { return (bytes + kSlabBytes - 1) / kSlabBytes; }
+
+class SlabPool;
+
+// Bytes [0, size) spread over a list of slabs; given back to the pool when destroyed. Move-only.
+class SlabBuffer {
+ public:
+  SlabBuffer() = default;
+  SlabBuffer(SlabBuffer&& other) noexcept;
+  SlabBuffer& operator=(SlabBuffer&& other) noexcept;
+  ~SlabBuffer();
+
+  size_t size() const { return size_; }
+  size_t slab_count() const { return slabs_.size(); }
+  // The pieces of [offset, offset + length), in order.
+  std::vector<MutableBytes> Pieces(size_t offset, size_t length);
+  std::vector<ByteView> Pieces(size_t offset, size_t length) const;
+  // [offset, offset + length) as one span: a view when it lies inside one slab, otherwise copied
+  // into `scratch`.
+  ByteView Contiguous(size_t offset, size_t length, std::vector<std::byte>& scratch) const;
+  void CopyOut(size_t offset, MutableBytes to) const;
+  void CopyIn(size_t offset, ByteView from);
+
+ private:
+  friend class SlabPool;
+  std::shared_ptr<SlabPool> pool_;  // a buffer may outlive the engine that made it (DLPack)
+  std::vector<std::byte*> slabs_;
+  size_t size_ = 0;
+};
+
+// Thread-safe. Never refuses: what may be taken is decided by the budget, before.
+class SlabPool : public std::enable_shared_from_this<SlabPool> {
+ public:
+  static std::shared_ptr<SlabPool> Make();
+  ~SlabPool();
+  SlabPool(const SlabPool&) = delete;
+  SlabPool& operator=(const SlabPool&) = delete;
+
+  SlabBuffer Take(size_t bytes);
+  // Slabs ever mapped (free ones included), and those in use.
+  size_t slabs_mapped() const FB_EXCLUDES(mutex_);
+  size_t slabs_in_use() const FB_EXCLUDES(mutex_);
+
+ private:
+  friend class SlabBuffer;
+  SlabPool() = default;
+  void GiveBack(std::vector<std::byte*>& slabs) FB_EXCLUDES(mutex_);
+
+  mutable Mutex mutex_;
+  std::vector<std::byte*> free_ FB_GUARDED_BY(mutex_);
+  std::vector<std::byte*> regions_ FB_GUARDED_BY(mutex_);
+  size_t mapped_ FB_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace forebay
