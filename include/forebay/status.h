@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstdint>
 #include <expected>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -52,9 +51,14 @@ class [[nodiscard, gnu::visibility("default")]] Status {
   Status(Code code, std::string message, ErrorDetail detail);
   Status(const Status& other);
   Status& operator=(const Status& other);
-  Status(Status&&) noexcept = default;
-  Status& operator=(Status&&) noexcept = default;
-  ~Status();
+  Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, nullptr)) {}
+  Status& operator=(Status&& other) noexcept {
+    std::swap(rep_, other.rep_);
+    return *this;
+  }
+  ~Status() {
+    if (rep_ != nullptr) Destroy();
+  }
 
   static Status Ok() { return {}; }
 
@@ -73,7 +77,8 @@ class [[nodiscard, gnu::visibility("default")]] Status {
 
  private:
   struct Rep;
-  std::unique_ptr<Rep> rep_;
+  void Destroy();
+  Rep* rep_ = nullptr;
 };
 
 template <class T>

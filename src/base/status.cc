@@ -38,19 +38,19 @@ Status::Status(Code code, std::string message) : Status(code, std::move(message)
 
 Status::Status(Code code, std::string message, ErrorDetail detail) {
   if (code != Code::kOk) {
-    rep_ = std::make_unique<Rep>(Rep{code, std::move(message), {}, std::move(detail)});
+    rep_ = new Rep{code, std::move(message), {}, std::move(detail)};
   }
 }
 
 Status::Status(const Status& other)
-    : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+    : rep_(other.rep_ != nullptr ? new Rep(*other.rep_) : nullptr) {}
 
 Status& Status::operator=(const Status& other) {
-  if (this != &other) rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
+  if (this != &other) *this = Status(other);
   return *this;
 }
 
-Status::~Status() = default;
+void Status::Destroy() { delete rep_; }
 
 Code Status::code() const { return rep_ ? rep_->code : Code::kOk; }
 
