@@ -5,6 +5,8 @@ find_package(PkgConfig REQUIRED)
 add_library(forebay_flags INTERFACE)
 target_include_directories(forebay_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(forebay_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
+  -Wno-missing-field-initializers  # designated initialisers leave defaults on purpose
+ 
   -fno-omit-frame-pointer)
 target_compile_definitions(forebay_flags INTERFACE _FILE_OFFSET_BITS=64
   FOREBAY_VERSION="${PROJECT_VERSION}")

@@ -1,0 +1,91 @@
+// Video indexes and exact frames.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "forebay/options.h"
+#include "forebay/status.h"
+
+namespace forebay {
+
+struct IndexProgress {
+  uint64_t objects_done = 0;
+  uint64_t objects_total = 0;
+  uint64_t bytes_read = 0;
+};
+
+struct IndexOptions {
+  std::string out;              // catalog URI; "": SRC/.forebay/catalog.fbc
+  std::string verify = "heads"; // sync points: none, heads, full
+  uint32_t parallel = 16;
+  std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)
+};
+
+struct IndexFailure {
+  std::string uri;
+  std::string why;
+};
+
+struct IndexReport {
+  std::string catalog_uri;
+  std::string content_hash;
+  uint64_t objects = 0, objects_failed = 0, objects_skipped = 0;
+  uint64_t videos = 0, frames = 0;
+  uint64_t dataset_bytes = 0, bytes_read = 0, requests = 0;
+  uint64_t table_dataset_bytes = 0, table_bytes_read = 0;  // containers with a sample table only
+  uint64_t index_bytes = 0;
+  std::vector<IndexFailure> failures;
+  std::vector<std::string> warnings;
+};
+
+// Builds and stores the catalog of every video under `source` by range reads alone.
+FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
+                                           const IndexOptions& options);
+
+// JSON text that describes an object: a catalog (.fbc), or a video (indexed on the spot). Sizes in
+// bytes, times in seconds.
+FOREBAY_API Result<std::string> InspectJson(const std::string& uri, const StoreOptions& store);
+
+struct VideoOptions {
+  int stream = -1;               // FFmpeg's stream index; -1: the first video stream
+  std::string verify = "heads";
+  int width = 0, height = 0;     // of Frames(); 0: as the stream
+};
+
+struct NativePicture {
+  uint32_t frame = 0;
+  int64_t pts = 0;         // INT64_MIN: none
+  int width = 0, height = 0;
+  std::string pixel_format;          // FFmpeg's name
+  std::vector<std::byte> bytes;      // planes packed without padding, as framemd5 hashes them
+};
+
+// One video, frames by number or time, exact. Thread safety: one thread at a time. Blocking.
+class FOREBAY_API Video {
+ public:
+  static Result<std::unique_ptr<Video>> Open(const std::string& uri, const StoreOptions& store,
+                                             const VideoOptions& options);
+  virtual ~Video() = default;
+  virtual uint32_t frame_count() const = 0;
+  virtual int width() const = 0;   // after rotation
+  virtual int height() const = 0;
+  virtual int stream() const = 0;
+  virtual double time_base() const = 0;                    // seconds per unit of pts
+  virtual const std::vector<double>& times() const = 0;    // seconds, per frame, from the container
+  // The frame shown at `seconds`: the last whose time is <= seconds. kInvalidArgument when before
+  // the first, or when times are not monotonic.
+  virtual Result<uint32_t> FrameAt(double seconds) const = 0;
+  // uint8 RGB [numbers.size(), height, width, 3] into `out`; any order, repeats allowed.
+  virtual Status Frames(std::span<const uint32_t> numbers, std::span<std::byte> out) = 0;
+  // Native pictures in ascending order of number.
+  virtual Status NativeFrames(std::span<const uint32_t> numbers,
+                              const std::function<Status(const NativePicture&)>& visit) = 0;
+};
+
+}  // namespace forebay

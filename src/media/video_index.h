@@ -1,0 +1,107 @@
+// What the catalog keeps of one video stream, and what decoding needs: plain data, no FFmpeg type.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "forebay/status.h"
+
+namespace forebay::media {
+
+struct Rational {
+  int32_t num = 0;
+  int32_t den = 1;
+};
+
+inline constexpr int64_t kNoPts = INT64_MIN;
+
+// One packet in decode order.
+struct Packet {
+  enum Flag : uint8_t {
+    kKey = 1,         // a verified sync point: decoding may start here
+    kDiscard = 2,     // needed for decoding, never shown (edit list)
+    kDisposable = 4,  // no other frame refers to it
+  };
+  uint64_t offset = 0;  // of the payload in the object
+  uint32_t size = 0;
+  int64_t pts = kNoPts;
+  int64_t dts = kNoPts;
+  uint8_t flags = 0;
+  uint16_t recovery = 0;  // at a kKey that is a gradual refresh: frames until the picture is right
+  uint16_t parameter_set = 0;  // 0: the stream's extradata; i: parameter_sets[i - 1] is in force
+};
+
+struct StreamParameters {
+  std::string codec;            // FFmpeg's short name: h264, hevc, av1, vp9, ...
+  uint32_t codec_tag = 0;
+  std::string extradata;        // verbatim (avcC, hvcC, av1C, Annex B, ...)
+  int32_t width = 0;            // coded picture as the container tells it
+  int32_t height = 0;
+  std::string pixel_format;     // FFmpeg's name: yuv420p, yuv420p10le, ...
+  int32_t profile = -99;
+  int32_t level = -99;
+  int32_t field_order = 0;
+  int32_t color_range = 0, color_primaries = 2, color_transfer = 2, color_space = 2;
+  int32_t chroma_location = 0;
+  int32_t video_delay = 0;      // has_b_frames
+  int32_t bits_per_raw_sample = 0, bits_per_coded_sample = 0;
+  Rational sample_aspect_ratio{0, 1};
+  Rational time_base{1, 1};     // of pts and dts
+  Rational frame_rate{0, 1};    // informative only
+  int32_t rotation = 0;         // clockwise degrees to show it upright: 0, 90, 180, 270
+  bool flip = false;            // horizontal flip, after the rotation
+};
+
+enum class Access : uint8_t {
+  kPackets = 0,  // packets are contiguous in the object: feed them straight
+  kDemux = 1,    // TS, PS, laced Matroska, ...: a range is demuxed in memory
+};
+
+enum class Verified : uint8_t { kNone = 0, kHeads = 1, kFull = 2 };
+
+// One frame in presentation order.
+struct Frame {
+  uint32_t packet = 0;    // index into packets
+  int64_t pts = kNoPts;   // in time_base; kNoPts where the container has none
+};
+
+struct VideoIndex {
+  uint32_t stream = 0;          // FFmpeg's stream index in the container
+  std::string container;        // mov, matroska, mpegts, avi, ...
+  StreamParameters parameters;
+  std::vector<std::string> parameter_sets;  // extradata in force where it is not `parameters`'
+  std::vector<Packet> packets;  // decode order
+  std::vector<Frame> frames;    // presentation order: frame number = position
+  bool pts_monotonic = true;    // false: times cannot be asked for
+  bool truncated = false;       // the object ends before the container says so
+  Access access = Access::kPackets;
+  std::string demux_header;     // kDemux: bytes put in front of a range (PAT + PMT, ...)
+  Verified verified = Verified::kNone;
+
+  // Frames shown per second on average, from the times; 0 if unknown.
+  double MeanFrameRate() const;
+  // Seconds from the first frame's time to frame i's.
+  double FrameSeconds(uint32_t frame) const;
+};
+
+// What has to be fetched and fed to get some frames: runs in decode order, each starting at a sync
+// point. `packets` leaves out those that no wanted frame refers to.
+struct DecodeRun {
+  std::vector<uint32_t> packets;  // indices into VideoIndex::packets, ascending
+  std::vector<uint32_t> frames;   // frame numbers that come out, ascending
+};
+
+// The closure rule: for a wanted frame at packet t the run starts at the last sync packet s <= t
+// with pts[s] <= pts[t] and, for gradual refreshes, t - s >= recovery. Errors: kInvalidArgument
+// (a frame number outside the index), kDataLoss (no sync point before it).
+Result<std::vector<DecodeRun>> PlanDecode(const VideoIndex& index,
+                                          const std::vector<uint32_t>& frames);
+
+// The byte ranges of the runs' packets, ascending, merged where the gap between two packets costs
+// less than a request: gap_bytes_max is that price. For kDemux: whole spans.
+std::vector<ByteRange> RangesOf(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                                uint64_t gap_bytes_max);
+
+}  // namespace forebay::media

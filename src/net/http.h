@@ -1,0 +1,88 @@
+// One HTTP exchange, and the transport that performs it. Two implementations share one conformance
+// suite: libcurl (net/curl_transport.h), and later an own HTTP/1.1; sim/ has a third.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/executor.h"
+#include "forebay/status.h"
+
+namespace forebay::net {
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
+
+// The first value of `name` (case-insensitive), or "".
+std::string_view FindHeader(const HeaderList& headers, std::string_view name);
+
+struct HttpRequest {
+  std::string method = "GET";
+  // scheme://host[:port]/path?query, already percent-encoded: it goes to the wire as it is.
+  std::string url;
+  HeaderList headers;           // Host, Content-Length are the transport's
+  std::vector<ByteView> body;   // must live until OnDone
+  Duration connect_timeout = std::chrono::seconds(3);     // TCP and TLS
+  Duration first_byte_timeout = std::chrono::seconds(10); // from request sent to the status line
+  Duration stall_timeout = std::chrono::seconds(10);      // between two bytes of a body
+  Time deadline = kNever;                                 // of the whole exchange
+};
+
+struct HttpHead {
+  int status = 0;
+  HeaderList headers;
+  int64_t content_length = -1;  // -1: not told (chunked)
+};
+
+// Where a body goes: straight into `pieces` (more bytes than they hold is data_loss), or, when
+// `pieces` is empty, into `text` up to `text_limit` bytes (more is data_loss).
+struct BodyTarget {
+  std::vector<MutableBytes> pieces;
+  std::string* text = nullptr;
+  size_t text_limit = 0;
+};
+
+struct HttpTiming {
+  Duration connect{};     // DNS + TCP + TLS; 0 on a reused connection
+  Duration first_byte{};  // request sent -> status line
+  Duration total{};
+  uint64_t body_bytes = 0;
+  bool reused_connection = false;
+};
+
+// Called on the transport's executor thread. OnHead at most once, then OnBody any number of times,
+// then OnDone exactly once, also after Cancel (then with kCancelled). After OnDone the transport
+// touches neither the handler nor the target.
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  // An error ends the exchange (and the connection) with that error.
+  virtual Result<BodyTarget> OnHead(const HttpHead& head) = 0;
+  // `piece` has just landed in the target (checksums are computed while it is in the cache).
+  virtual void OnBody(ByteView piece) = 0;
+  // OK: head and whole body arrived, its length equal to Content-Length when one was told. Else
+  // kUnavailable (connect, reset, short body, stall), kDeadlineExceeded, kCancelled, kDataLoss
+  // (more bytes than promised), kInvalidArgument (a URL or header that cannot be sent).
+  virtual void OnDone(Status status, const HttpTiming& timing) = 0;
+};
+
+class HttpTransport {
+ public:
+  using RequestId = uint64_t;  // 0 is never given out
+
+  virtual ~HttpTransport() = default;
+  // Executor's thread only, all three. `handler` must live until OnDone, which never runs inside
+  // Start. There is no queue inside: every request goes to the wire at once; the caller limits.
+  virtual RequestId Start(HttpRequest request, HttpHandler* handler) = 0;
+  // OnDone(kCancelled) follows (never inside Cancel); the connection is closed first, so that no
+  // byte reaches the target afterwards. No effect once done.
+  virtual void Cancel(RequestId id) = 0;
+  // Cancels all that is in flight; `on_closed` runs when the last OnDone has.
+  virtual void Close(Task on_closed) = 0;
+  virtual Executor& executor() = 0;
+};
+
+}  // namespace forebay::net

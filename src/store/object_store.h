@@ -1,0 +1,140 @@
+// ObjectStore: the one interface to where objects live. Implementations: s3/, file/, memory/;
+// decorators (retry, meter, and later hedge and limit) implement it too. One conformance suite
+// (testing/store_conformance.h) runs against all, each declaring its deviations.
+//
+// Threads: every method is called on executor()'s thread, and every callback runs there, exactly
+// once, never inside the call that started it. store/sync_store.h wraps this for callers that wait.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/executor.h"
+#include "forebay/status.h"
+
+namespace forebay::store {
+
+template <class T>
+using Callback = std::move_only_function<void(Result<T>)>;
+
+// Lower goes first. Two permits of every limit are kept for demand.
+enum class Priority : uint8_t { kDemand = 0, kSoon = 1, kFar = 2, kBulk = 3 };
+
+struct RequestOptions {
+  Time deadline = kNever;  // absolute, for all attempts together
+  Priority priority = Priority::kDemand;
+};
+
+struct ObjectInfo {
+  std::string key;
+  uint64_t size = 0;
+  std::string etag;             // opaque, without quotes
+  int64_t modified_unix_s = 0;
+};
+
+struct ReadRequest {
+  std::string key;
+  std::string etag;  // pinned version; "" only where none is known yet
+  ByteRange range;   // not empty; must lie inside the object
+  // Bytes land here; together exactly range.size(), unless `clamp_to_object`.
+  std::vector<MutableBytes> target;
+  // The range may reach past the object's end (its size is not known yet): the bytes that exist
+  // are delivered, and ReadResult says how many.
+  bool clamp_to_object = false;
+  RequestOptions options;
+};
+
+struct ReadResult {
+  uint64_t bytes = 0;        // == range.size() unless clamped
+  uint64_t object_size = 0;
+  std::string etag;
+  std::string request_id;
+  int attempts = 1;
+  Duration first_byte{};     // of the successful attempt
+  Duration total{};          // of all attempts and the waits between them
+};
+
+struct HeadRequest {
+  std::string key;
+  RequestOptions options;
+};
+
+struct ListRequest {
+  std::string prefix;
+  std::string delimiter;           // "" or "/"
+  std::string continuation_token;  // "" for the first page
+  std::string start_after;
+  int max_keys = 1000;
+  RequestOptions options;
+};
+
+struct ListPage {
+  std::vector<ObjectInfo> objects;
+  std::vector<std::string> common_prefixes;
+  std::string next_token;  // "" at the end
+};
+
+struct PutRequest {
+  std::string key;
+  std::vector<ByteView> body;      // must live until the callback
+  std::string content_type = "application/octet-stream";
+  bool if_none_match = false;      // fail with kPreconditionFailed when the key exists
+  RequestOptions options;
+};
+
+struct PutResult {
+  std::string etag;
+};
+
+struct PartRequest {
+  std::string key;
+  std::string upload_id;
+  int part_number = 1;         // 1 .. 10,000
+  std::vector<ByteView> body;
+  RequestOptions options;
+};
+
+struct UploadRequest {  // of an upload as a whole: create, complete, abort
+  std::string key;
+  std::string upload_id;             // "" in create
+  std::vector<std::string> part_etags;  // complete: etag of part i + 1
+  std::string content_type = "application/octet-stream";
+  RequestOptions options;
+};
+
+struct Unit {};
+
+class ObjectStore {
+ public:
+  using OpId = uint64_t;  // 0 is never given out
+
+  virtual ~ObjectStore() = default;
+
+  // Errors: kNotFound, kPermissionDenied, kPreconditionFailed (the etag differs; both are named),
+  // kDataLoss (wrong range, short or long body, 200 to a range, body encoding), kUnavailable,
+  // kResourceExhausted (503 SlowDown, 429), kDeadlineExceeded, kCancelled, kInvalidArgument
+  // (range outside the object). Every error carries uri, range, attempt and request id.
+  virtual OpId StartRead(ReadRequest request, Callback<ReadResult> on_done) = 0;
+  virtual OpId StartHead(HeadRequest request, Callback<ObjectInfo> on_done) = 0;
+  virtual OpId StartList(ListRequest request, Callback<ListPage> on_done) = 0;
+  virtual OpId StartPut(PutRequest request, Callback<PutResult> on_done) = 0;
+  virtual OpId StartCreateUpload(UploadRequest request, Callback<std::string> on_done) = 0;
+  virtual OpId StartPutPart(PartRequest request, Callback<PutResult> on_done) = 0;
+  virtual OpId StartCompleteUpload(UploadRequest request, Callback<PutResult> on_done) = 0;
+  virtual OpId StartAbortUpload(UploadRequest request, Callback<Unit> on_done) = 0;
+  // OK when the key did not exist, as in S3.
+  virtual OpId StartDelete(HeadRequest request, Callback<Unit> on_done) = 0;
+
+  // The callback still runs, once, with kCancelled or with the result that was already on its way.
+  // After it has run, nothing touches the target.
+  virtual void Cancel(OpId op) = 0;
+  // "s3://bucket" or "file:///dir" or "memory://name": what a key is appended to (with '/') in
+  // messages and catalogs.
+  virtual const std::string& root_uri() const = 0;
+  virtual Executor& executor() = 0;
+};
+
+}  // namespace forebay::store

@@ -1,0 +1,31 @@
+// The real Executor: one thread, epoll, an eventfd inbox and timers. Everything that owns a file
+// descriptor lives on one of these.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/executor.h"
+#include "forebay/status.h"
+
+namespace forebay::sys {
+
+class EventLoop : public Executor {
+ public:
+  // `name` is the thread's name (15 characters are kept).
+  static Result<std::unique_ptr<EventLoop>> Make(std::string name);
+  // Stops: runs what was posted before the stop, destroys the rest, joins the thread.
+  ~EventLoop() override = default;
+
+  // Loop thread only. `on_events` gets epoll's event bits; the registration is level-triggered and
+  // persistent until Unwatch.
+  virtual Status Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events) = 0;
+  virtual Status ChangeWatch(int fd, uint32_t events) = 0;
+  virtual void Unwatch(int fd) = 0;
+  // Idempotent; not from the loop's own thread. After it returns no task runs any more.
+  virtual void Stop() = 0;
+};
+
+}  // namespace forebay::sys
