@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,8 @@ struct LoaderState {
   std::vector<int64_t> skips;   // global positions whose sample was replaced
 };
 
-// Thread safety: one consumer thread; metrics() from any. Errors of Next: see status.h, with the
+// Thread safety: one consumer thread; Metrics, Close and the const methods from any. No thread of
+// its own lives before the first Next or WaitReady, so that a fork until then is harmless. Errors of Next: see status.h, with the
 // sample, key, range and request id. Blocking: Next waits until its deadline at most.
 class FOREBAY_API Loader {
  public:
@@ -93,9 +95,21 @@ class FOREBAY_API Loader {
   // The next batch; nullopt at the end of an epoch (the next call begins the next epoch; after the
   // last epoch it stays nullopt).
   virtual Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) = 0;
+  // True: Next would answer without waiting (a batch, an epoch's end, or an error). Starts the
+  // work as Next does. The way to wait in slices: kDeadlineExceeded of Next may also be a store's.
+  virtual bool WaitReady(std::chrono::nanoseconds timeout) = 0;
   // From now on: epoch `epoch`, from its start. Pending work of the old position is dropped.
   virtual Status SetEpoch(int64_t epoch) = 0;
   virtual LoaderState State() const = 0;
+
+  // For joining tables by scene and time. The scenes' names are the values of the pattern's
+  // placeholders other than {camera}, joined by '/'; sorted.
+  virtual const std::vector<std::string>& scenes() const = 0;
+  // Of each sample (an index as in `_sample`): its scene, the presentation times in seconds of its
+  // frames in the first camera, and half a frame's duration there. Sizes: n, n * frames, n.
+  // Errors: kInvalidArgument for a number out of range.
+  virtual Status SampleTimes(std::span<const int64_t> samples, std::span<int32_t> scene,
+                             std::span<double> times, std::span<double> half_frame) const = 0;
   // Errors: kInvalidArgument naming the field that differs.
   virtual Status LoadState(const LoaderState& state) = 0;
   // Flat: "forebay_stall_seconds_total" and so on.
