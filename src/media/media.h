@@ -40,9 +40,10 @@ Result<std::vector<VideoIndex>> ScanVideo(const ReadAt& read_at, uint64_t object
 class FetchedBytes {
  public:
   virtual ~FetchedBytes() = default;
-  // The bytes of `range` as one span that is readable AND ZERO for 64 bytes past its end; a view
-  // where possible, else copied into `scratch`. kDataLoss if it was not fetched.
-  virtual Result<ByteView> Get(ByteRange range, std::vector<std::byte>& scratch) const = 0;
+  // Copies the bytes of `range` into `into` (of the same size). The decoder copies each packet it
+  // feeds once, into memory of its own that it pads; a packet is small beside its picture.
+  // kDataLoss if not all of it was fetched.
+  virtual Status Copy(ByteRange range, MutableBytes into) const = 0;
 };
 
 enum class PixelLayout : uint8_t { kHwc, kChw };

@@ -56,7 +56,10 @@ struct StreamParameters {
 
 enum class Access : uint8_t {
   kPackets = 0,  // packets are contiguous in the object: feed them straight
-  kDemux = 1,    // TS, PS, laced Matroska, ...: a range is demuxed in memory
+  // TS, PS, laced Matroska, ...: a range is demuxed in memory. A packet's [offset, offset + size)
+  // is then the span of container bytes that a demuxer has to see, behind `demux_header`, to give
+  // it whole. Spans ascend by offset and may overlap or be equal (packets of one Matroska cluster).
+  kDemux = 1,
 };
 
 enum class Verified : uint8_t { kNone = 0, kHeads = 1, kFull = 2 };
