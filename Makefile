@@ -1,8 +1,72 @@
-.PHONY: build test help
-help:
-	@echo "make build | test"
-build:
-	/usr/bin/cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo
-	ninja -C build/release
-test: build
-	ctest --test-dir build/release --output-on-failure
+# Every target may be run first, in any order, twice, or beside another. All that they write lies
+# under build/ and .venv/; Debian packages that are missing are installed by tools/setup.sh.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The system's tools, whatever else (pyenv, conda, pip) puts on PATH.
+CMAKE := /usr/bin/cmake
+CTEST := /usr/bin/ctest
+PYTHON := .venv/bin/python
+JOBS ?= $(shell nproc)
+SEED ?= 1
+FUZZ_SECONDS ?= 60
+
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+# The user's ccache where there is one, else one of our own under build/.
+ifeq ($(CCACHE_DIR)$(wildcard $(HOME)/.cache/ccache)$(wildcard $(HOME)/.ccache),)
+export CCACHE_DIR := $(CURDIR)/build/ccache
+endif
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+export PYTHONDONTWRITEBYTECODE := 1
+export FOREBAY_WEED := $(CURDIR)/.venv/bin/weed
+export FOREBAY_FAULTS := $(CURDIR)/.venv/bin/forebay-faults
+
+STAGE := tools/stage.sh
+CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 300
+CTEST_SHOW := -s 'tests passed|tests failed'
+
+.PHONY: help build test demo check bench asan tsan fuzz sim fix install clean
+.PHONY: release setup-test setup-demo setup-check setup-bench
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+build: release  ## build; leaves .venv/bin/forebay and a .venv/bin/python that imports forebay
+
+release:
+	@tools/setup.sh build
+	@$(STAGE) -l release build tools/build.sh release
+	@tools/link_venv.sh
+
+setup-test:
+	@tools/setup.sh test
+setup-demo:
+	@tools/setup.sh demo
+setup-check:
+	@tools/setup.sh check
+setup-bench:
+	@tools/setup.sh build bench
+
+test: setup-test  ## build and run every test: C++, Python, sanitizers
+	@$(MAKE) --no-print-directory release
+	@$(STAGE) -l ctest $(CTEST_SHOW) ctest $(CTEST) --test-dir build/release $(CTEST_ARGS)
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory tsan
+	@if [ -d python/tests ]; then $(STAGE) -s ' (passed|failed|error)' pytest $(PYTHON) -m pytest -q \
+	  -p no:cacheprovider --timeout 300 python/tests; fi
+
+demo: setup-demo  ## the main job on an embedded S3 server, with its report in build/demo/
+	@$(MAKE) --no-print-directory release
+	@.venv/bin/forebay demo --output build/demo
+
+asan: setup-test  ## C++ tests under ASan and UBSan
+	@$(STAGE) -l asan asan-build tools/build.sh asan forebay_asan_tests
+	@$(STAGE) -l asan $(CTEST_SHOW) asan $(CTEST) --test-dir build/asan $(CTEST_ARGS) -L asan
+
+tsan: setup-test  ## the C++ tests with threads under TSan
+	@$(STAGE) -l tsan tsan-build tools/build.sh tsan forebay_tsan_tests
+	@$(STAGE) -l tsan $(CTEST_SHOW) tsan $(CTEST) --test-dir build/tsan $(CTEST_ARGS) -L tsan
+
+clean:  ## remove build/ and .venv/
+	@rm -rf build .venv

@@ -6,7 +6,6 @@ add_library(forebay_flags INTERFACE)
 target_include_directories(forebay_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(forebay_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
   -Wno-missing-field-initializers  # designated initialisers leave defaults on purpose
- 
   -fno-omit-frame-pointer)
 target_compile_definitions(forebay_flags INTERFACE _FILE_OFFSET_BITS=64
   FOREBAY_VERSION="${PROJECT_VERSION}")
@@ -52,19 +51,49 @@ function(forebay_module name)
   target_link_libraries(forebay_${name} PRIVATE ${ARG_LINK})
 endfunction()
 
-# forebay_test(NAME SOURCES a_test.cc ... [LINK lib ...] [TIMEOUT s]): one gtest executable.
+# The S3 server that component tests start (tools/setup.sh test installs it).
+find_program(FOREBAY_WEED weed HINTS ${CMAKE_SOURCE_DIR}/.venv/bin)
+add_custom_target(forebay_asan_tests)
+add_custom_target(forebay_tsan_tests)
+
+# forebay_test(NAME SOURCES a_test.cc ... [LINK lib ...] [TIMEOUT s] [THREADS] [SLOW] [NEEDS_WEED]
+# [ARGS ...]): one gtest executable, run by `make test` as it is and again by `make asan`.
+#   THREADS     its classes are used from several threads: `make tsan` runs it too
+#   SLOW        too slow under a sanitizer: only the release build runs it
+#   NEEDS_WEED  starts the S3 server, whose path it finds in $FOREBAY_WEED
+# In every test's environment: FOREBAY_WEED, and FOREBAY_FAULTS, the fault server of this build.
 function(forebay_test name)
   if(NOT FOREBAY_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS;SLOW;NEEDS_WEED" "TIMEOUT" "SOURCES;LINK;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} forebay_flags forebay_gtest)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set(labels)
+  if(NOT ARG_SLOW)
+    list(APPEND labels asan)
+    add_dependencies(forebay_asan_tests ${name})
+  endif()
+  if(ARG_THREADS)
+    list(APPEND labels tsan)
+    add_dependencies(forebay_tsan_tests ${name})
+  endif()
+  set(environment
+    ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+    UBSAN_OPTIONS=print_stacktrace=1
+    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp
+    "FOREBAY_FAULTS=$<$<TARGET_EXISTS:forebay-faults>:$<TARGET_FILE:forebay-faults>>")
+  if(FOREBAY_WEED)
+    list(APPEND environment FOREBAY_WEED=${FOREBAY_WEED})
+  elseif(ARG_NEEDS_WEED)
+    message(WARNING "${name} needs the S3 server: run tools/setup.sh test, then configure again")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${labels}"
+    ENVIRONMENT "${environment}")
 endfunction()
 
 if(FOREBAY_TESTS)
