@@ -22,10 +22,20 @@ struct Packet {
   enum Flag : uint8_t {
     kKey = 1,         // a verified sync point: decoding may start here
     kDiscard = 2,     // needed for decoding, never shown (edit list)
-    kDisposable = 4,  // no other frame refers to it
+    // No other frame refers to it, and it carries no parameter set. Set where the container or the
+    // bytes read said so: in a file indexed by its sample table alone an H.264 packet mostly lacks
+    // it, and whoever has the bytes at hand may look (ffmpeg/bitstream.h).
+    kDisposable = 4,
+    // Shown before the sync point that it follows in decode order, and yet decodable from it (RADL,
+    // closed GOP): its run may start at the last sync packet s <= t whatever pts[s] is.
+    kLeading = 8,
   };
-  uint64_t offset = 0;  // of the payload in the object
+  uint64_t offset = 0;  // of the payload in the object; kDemux: see Access
   uint32_t size = 0;
+  // The order in which frames are shown, comparable between packets of one stream: the container's
+  // time where it has times that agree with what a decoder puts out, else (AVI, raw streams, wrong
+  // times: Frame::pts is then kNoPts or not monotonic) the rank found by decoding. kNoPts: nothing
+  // comes out of this packet.
   int64_t pts = kNoPts;
   int64_t dts = kNoPts;
   uint8_t flags = 0;
@@ -56,9 +66,15 @@ struct StreamParameters {
 
 enum class Access : uint8_t {
   kPackets = 0,  // packets are contiguous in the object: feed them straight
-  // TS, PS, laced Matroska, ...: a range is demuxed in memory. A packet's [offset, offset + size)
-  // is then the span of container bytes that a demuxer has to see, behind `demux_header`, to give
-  // it whole. Spans ascend by offset and may overlap or be equal (packets of one Matroska cluster).
+  // TS, PS, laced or compressed Matroska: a range is demuxed in memory. [offset, offset + size) is
+  // then the span of container bytes that a demuxer has to see, behind `demux_header`, to give the
+  // packet whole. Spans ascend by offset and may overlap; packets that begin in one unit (Matroska
+  // cluster, TS or PS packet) have the same offset. Checked for the offset of every sync packet:
+  // demuxing `demux_header` + [offset, end of the last wanted span) by the demuxer `container`,
+  // stream with AVStream::id `demux_stream`, gives the packets from the first one with that offset
+  // on, in order and complete; the first may have foreign bytes in front (its payload is the last
+  // payload_sizes[i] bytes), the others have exactly payload_sizes[i] bytes. Packets past the last
+  // wanted one may follow, the very last of them cut short.
   kDemux = 1,
 };
 
@@ -81,6 +97,8 @@ struct VideoIndex {
   bool truncated = false;       // the object ends before the container says so
   Access access = Access::kPackets;
   std::string demux_header;     // kDemux: bytes put in front of a range (PAT + PMT, ...)
+  int32_t demux_stream = 0;     // kDemux: AVStream::id (PID, track number) of this stream
+  std::vector<uint32_t> payload_sizes;  // kDemux: of packets[i] as demuxed; else empty
   Verified verified = Verified::kNone;
 
   // Frames shown per second on average, from the times; 0 if unknown.
