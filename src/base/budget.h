@@ -13,10 +13,15 @@ class Budget {
   explicit Budget(uint64_t limit_bytes) : limit_(limit_bytes) {}
 
   bool TryReserve(uint64_t bytes) {
-    if (bytes > limit_ - used_) return false;
+    if (used_ > limit_ || bytes > limit_ - used_) return false;
     used_ += bytes;
     if (used_ > peak_) peak_ = used_;
     return true;
+  }
+  // For the one case that must not wait; may go over the limit.
+  void ForceReserve(uint64_t bytes) {
+    used_ += bytes;
+    if (used_ > peak_) peak_ = used_;
   }
   void Release(uint64_t bytes) {
     FB_ASSERT(bytes <= used_);

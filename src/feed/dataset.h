@@ -1,0 +1,69 @@
+// What a data set is to the feeder: samples that need some extents, and a pure function from their
+// bytes to arrays. VideoClips is the first; record formats are others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/extent.h"
+#include "base/slab_pool.h"
+#include "forebay/status.h"
+
+namespace forebay::feed {
+
+// One array of one sample.
+struct SampleArray {
+  std::string name;
+  std::string dtype;           // as in ArraySpec
+  std::vector<int64_t> shape;  // without the batch dimension
+  uint64_t bytes = 0;
+};
+
+// A piece of a sample that can be decoded by itself once its extents are whole (one camera).
+struct DecodeUnit {
+  size_t first_extent = 0;
+  size_t extent_count = 0;
+};
+
+struct SamplePlan {
+  std::vector<Extent> extents;
+  std::vector<DecodeUnit> units;
+  std::shared_ptr<const void> detail;  // the data set's own
+};
+
+// Bytes of one unit's extents, in their order.
+struct UnitBytes {
+  std::span<const Extent> extents;
+  std::span<const std::shared_ptr<SlabBuffer>> buffers;
+};
+
+// One per decode worker: scratch and open decoders. Not thread-safe.
+class SampleDecoder {
+ public:
+  virtual ~SampleDecoder() = default;
+  // Writes the unit's arrays; `arrays` has one entry per Dataset::arrays(), each the place of this
+  // sample in the batch. A pure function of its arguments.
+  virtual Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
+                        std::span<const MutableBytes> arrays) = 0;
+};
+
+// Immutable, shared by threads.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual uint64_t sample_count() const = 0;
+  virtual const std::vector<SampleArray>& arrays() const = 0;
+  // `gap_bytes`: read through gaps up to this size rather than ask twice.
+  virtual Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const = 0;
+  virtual Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const = 0;
+  // "scene a, front at 3.2 s": for error texts.
+  virtual std::string DescribeSample(uint64_t sample) const = 0;
+  // No sample's slabs take more.
+  virtual uint64_t raw_bytes_max() const = 0;
+};
+
+}  // namespace forebay::feed

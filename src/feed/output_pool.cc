@@ -1,0 +1,60 @@
+#include "feed/output_pool.h"
+
+#include <new>
+
+namespace forebay::feed {
+namespace {
+constexpr std::align_val_t kPage{4096};
+void Free(std::byte* data) { ::operator delete[](data, kPage); }
+}  // namespace
+
+std::shared_ptr<OutputPool> OutputPool::Make(uint64_t keep_bytes) {
+  return std::shared_ptr<OutputPool>(new OutputPool(keep_bytes));
+}
+
+OutputPool::~OutputPool() {
+  for (const Block& block : idle_) Free(block.data);
+}
+
+std::shared_ptr<std::byte> OutputPool::Take(size_t bytes) {
+  Block block{nullptr, bytes};
+  {
+    const MutexLock lock(mutex_);
+    for (size_t i = idle_.size(); i-- > 0;) {
+      if (idle_[i].bytes < bytes || idle_[i].bytes > 2 * bytes) continue;
+      block = idle_[i];
+      idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    if (block.data == nullptr) {
+      // Sizes that no longer fit make room for those that do.
+      while (!idle_.empty() && mapped_ + bytes > keep_bytes_) {
+        mapped_ -= idle_.front().bytes;
+        Free(idle_.front().data);
+        idle_.erase(idle_.begin());
+      }
+      mapped_ += bytes;
+    }
+  }
+  if (block.data == nullptr) block.data = static_cast<std::byte*>(::operator new[](bytes, kPage));
+  return {block.data, [pool = shared_from_this(), block](std::byte*) { pool->GiveBack(block); }};
+}
+
+void OutputPool::GiveBack(Block block) {
+  {
+    const MutexLock lock(mutex_);
+    if (mapped_ <= keep_bytes_) {
+      idle_.push_back(block);
+      return;
+    }
+    mapped_ -= block.bytes;
+  }
+  Free(block.data);
+}
+
+uint64_t OutputPool::mapped_bytes() const {
+  const MutexLock lock(mutex_);
+  return mapped_;
+}
+
+}  // namespace forebay::feed

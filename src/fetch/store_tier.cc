@@ -1,0 +1,182 @@
+#include "fetch/store_tier.h"
+
+#include <utility>
+
+#include "base/assert.h"
+
+namespace forebay::fetch {
+
+struct StoreTier::Answer {
+  size_t piece = 0;
+  Extent extent;
+  Status status;
+  PieceReport report;
+};
+
+// One StartRead on the store's thread. Kept alive by its callbacks.
+class StoreTier::Group : public std::enable_shared_from_this<Group> {
+ public:
+  using OnAnswers = std::function<void(std::vector<Answer>, bool last)>;
+
+  Group(std::shared_ptr<store::ObjectStore> store,
+        std::shared_ptr<const std::vector<ObjectVersion>> objects, std::vector<Piece> pieces,
+        OnAnswers on_answers)
+      : store_(std::move(store)), objects_(std::move(objects)), on_answers_(std::move(on_answers)) {
+    for (Piece& piece : pieces) reads_.push_back({.piece = std::move(piece)});
+    open_ = reads_.size();
+  }
+
+  void Start(store::Priority priority, Time deadline) {
+    deadline_ = deadline;
+    stream_ = priority == store::Priority::kDemand;
+    for (size_t i = 0; i < reads_.size(); ++i) StartOne(i, priority);
+  }
+
+  void Promote(Duration replace_after) {
+    stream_ = true;
+    Flush();
+    for (Read& read : reads_) {
+      if (read.done || read.replacing || read.promoted) continue;
+      const Duration age = store_->executor().Now() - read.started;
+      if (age < replace_after) continue;
+      // In the same buffer, once, and only after the old attempt is fully over (in OnOne).
+      read.promoted = read.replacing = true;
+      store_->Cancel(read.op);
+    }
+  }
+
+  void Cancel() {
+    cancelled_ = true;
+    for (const Read& read : reads_) {
+      if (!read.done) store_->Cancel(read.op);
+    }
+  }
+
+ private:
+  struct Read {
+    Piece piece;
+    store::ObjectStore::OpId op = 0;
+    Time started{};
+    Time asked{};
+    bool promoted = false;
+    bool replacing = false;
+    bool done = false;
+  };
+
+  void StartOne(size_t i, store::Priority priority) {
+    Read& read = reads_[i];
+    const ObjectVersion& object = (*objects_)[read.piece.extent.object];
+    read.started = store_->executor().Now();
+    if (read.asked == Time{}) read.asked = read.started;
+    store::ReadRequest request;
+    request.key = object.key;
+    request.etag = object.etag;
+    request.range = read.piece.extent.range;
+    request.target = read.piece.target;
+    request.options = {.deadline = deadline_, .priority = priority};
+    read.op = store_->StartRead(std::move(request),
+                                [self = shared_from_this(), i](Result<store::ReadResult> result) {
+                                  self->OnOne(i, std::move(result));
+                                });
+  }
+
+  void OnOne(size_t i, Result<store::ReadResult> result) {
+    Read& read = reads_[i];
+    if (read.replacing && !result.ok() && result.code() == Code::kCancelled && !cancelled_) {
+      read.replacing = false;
+      StartOne(i, store::Priority::kDemand);
+      return;
+    }
+    read.done = true;
+    Answer answer{.piece = i, .extent = read.piece.extent, .status = {}, .report = {}};
+    answer.report.total = store_->executor().Now() - read.asked;
+    answer.report.replaced = read.promoted;
+    if (result.ok()) {
+      answer.report.first_byte = result->first_byte;
+      answer.report.attempts = result->attempts;
+    } else {
+      answer.status = std::move(result).status();
+    }
+    answers_.push_back(std::move(answer));
+    --open_;
+    if (stream_ || open_ == 0) Flush();
+  }
+
+  void Flush() {
+    if (answers_.empty() || reported_last_) return;
+    reported_last_ = open_ == 0;
+    on_answers_(std::exchange(answers_, {}), reported_last_);
+  }
+
+  std::shared_ptr<store::ObjectStore> store_;
+  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+  OnAnswers on_answers_;
+  std::vector<Read> reads_;
+  std::vector<Answer> answers_;
+  size_t open_ = 0;
+  Time deadline_ = kNever;
+  bool stream_ = false;
+  bool cancelled_ = false;
+  bool reported_last_ = false;
+};
+
+StoreTier::StoreTier(std::shared_ptr<store::ObjectStore> store,
+                     std::shared_ptr<const std::vector<ObjectVersion>> objects,
+                     Executor& coordinator, Options options)
+    : store_(std::move(store)),
+      objects_(std::move(objects)),
+      coordinator_(coordinator),
+      options_(options),
+      self_(std::make_shared<StoreTier*>(this)) {}
+
+StoreTier::~StoreTier() {
+  FB_ASSERT(open_.empty());  // the fetcher drains before it goes
+  *self_ = nullptr;
+}
+
+Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, Time deadline,
+                                  TierSink* sink) {
+  FB_ASSERT(!pieces.empty());
+  const Ticket ticket = next_ticket_++;
+  Executor& coordinator = coordinator_;
+  auto deliver = [self = self_, ticket, &coordinator](std::vector<Answer> answers, bool last) {
+    coordinator.Post([self, ticket, last, answers = std::move(answers)]() mutable {
+      if (*self != nullptr) (*self)->Deliver(ticket, std::move(answers), last);
+    });
+  };
+  auto group = std::make_shared<Group>(store_, objects_, std::move(pieces), std::move(deliver));
+  open_[ticket] = {group, sink};
+  store_->executor().Post([group, priority, deadline] { group->Start(priority, deadline); });
+  return ticket;
+}
+
+void StoreTier::Promote(Ticket ticket) {
+  const auto it = open_.find(ticket);
+  if (it == open_.end()) return;
+  store_->executor().Post([group = it->second.group, after = options_.replace_after] {
+    group->Promote(after);
+  });
+}
+
+void StoreTier::Cancel(Ticket ticket) {
+  const auto it = open_.find(ticket);
+  if (it == open_.end()) return;
+  store_->executor().Post([group = it->second.group] { group->Cancel(); });
+}
+
+void StoreTier::Deliver(Ticket ticket, std::vector<Answer> answers, bool last) {
+  const auto it = open_.find(ticket);
+  FB_ASSERT(it != open_.end());
+  TierSink* sink = it->second.sink;
+  if (last) open_.erase(it);
+  for (Answer& answer : answers) {
+    if (answer.status.ok()) {
+      sink->OnBytes(answer.piece, answer.extent, answer.report);
+    } else {
+      sink->OnFailed(answer.piece, std::move(answer.status));
+    }
+  }
+  if (last) sink->OnTierDone();
+}
+
+}  // namespace forebay::fetch
