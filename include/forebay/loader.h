@@ -57,6 +57,8 @@ struct ArraySpec {
 
 struct Array {
   const ArraySpec* spec = nullptr;
+  int64_t rows = 0;             // of this batch: the shape's first dimension in place of spec's
+                                // (smaller only in the last batch of an epoch without drop_last)
   std::shared_ptr<void> owner;  // keeps the bytes alive, the loader itself is not needed
   void* data = nullptr;
   size_t bytes = 0;
@@ -112,6 +114,8 @@ class FOREBAY_API Loader {
                              std::span<double> times, std::span<double> half_frame) const = 0;
   // Errors: kInvalidArgument naming the field that differs.
   virtual Status LoadState(const LoaderState& state) = 0;
+  // Why the runway is what it is, in one line with its numbers.
+  virtual std::string RunwayReason() const = 0;
   // Flat: "forebay_stall_seconds_total" and so on.
   virtual std::map<std::string, double> Metrics() const = 0;
   // Idempotent. Next returns kCancelled afterwards; arrays already taken stay valid.
