@@ -1,0 +1,1 @@
+"""`forebay demo`: the main job on embedded parts."""
