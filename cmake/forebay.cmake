@@ -100,4 +100,5 @@ if(FOREBAY_TESTS)
   find_package(GTest REQUIRED)
   add_library(forebay_gtest INTERFACE)
   target_link_libraries(forebay_gtest INTERFACE GTest::gmock GTest::gtest GTest::gtest_main)
+  target_include_directories(forebay_gtest INTERFACE ${CMAKE_SOURCE_DIR})  # "testing/..."
 endif()

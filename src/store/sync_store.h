@@ -11,26 +11,41 @@
 
 namespace forebay::store {
 
+// Requests without a deadline of their own get `default_timeout`. When a deadline passes the
+// operation is cancelled, and the call returns once the store has let go of the caller's buffers.
 class SyncStore {
  public:
-  explicit SyncStore(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
+  explicit SyncStore(std::shared_ptr<ObjectStore> store,
+                     Duration default_timeout = std::chrono::seconds(60))
+      : store_(std::move(store)), default_timeout_(default_timeout) {}
 
   Result<ReadResult> Read(ReadRequest request) const;
   Result<ObjectInfo> Head(std::string key, RequestOptions options = {}) const;
   Result<ListPage> List(ListRequest request) const;
   // Every object under `prefix`, page after page, in the store's order; `visit` returning false
-  // ends it.
+  // ends it. A deadline in `options` is for the whole walk; without one, each page gets its own.
   Status ListAll(std::string prefix, const std::function<bool(const ObjectInfo&)>& visit,
                  RequestOptions options = {}) const;
   Result<PutResult> Put(PutRequest request) const;
   Status Delete(std::string key, RequestOptions options = {}) const;
-  // Multipart above `part_bytes`, parts in parallel, abort on failure.
+  Result<std::string> CreateUpload(UploadRequest request) const;
+  Result<PutResult> PutPart(PartRequest request) const;
+  Result<PutResult> CompleteUpload(UploadRequest request) const;
+  Status AbortUpload(UploadRequest request) const;
+  // Multipart above `part_bytes`, parts in parallel, abort on failure. Without a deadline, each
+  // request gets its own.
   Result<PutResult> PutLarge(PutRequest request, uint64_t part_bytes = 16ULL << 20) const;
 
   ObjectStore& async() const { return *store_; }
 
  private:
+  // Starts an operation on the executor and waits for it.
+  template <class T, class Request>
+  Result<T> Run(Request request,
+                ObjectStore::OpId (ObjectStore::*start)(Request, Callback<T>)) const;
+
   std::shared_ptr<ObjectStore> store_;
+  Duration default_timeout_;
 };
 
 }  // namespace forebay::store
