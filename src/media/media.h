@@ -16,10 +16,10 @@ namespace forebay::media {
 // The bytes of [range), which lies inside the object. Blocking; any thread that scans.
 using ReadAt = std::function<Status(ByteRange range, MutableBytes into)>;
 
-// Several such ranges at once, into[i] for ranges[i]: whoever has a store sends them in parallel, so
-// that a hundred sync points cost one round trip. The first error fails the whole.
-using ReadMany =
-    std::function<Status(const std::vector<ByteRange>& ranges, const std::vector<MutableBytes>& into)>;
+// Several such ranges at once, into[i] for ranges[i]: whoever has a store sends them in parallel,
+// so that a hundred sync points cost one round trip. The first error fails the whole.
+using ReadMany = std::function<Status(const std::vector<ByteRange>& ranges,
+                                      const std::vector<MutableBytes>& into)>;
 
 struct ScanOptions {
   ReadMany read_many;  // optional; null: read_at, one after the other

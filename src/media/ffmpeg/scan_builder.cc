@@ -1,0 +1,148 @@
+#include "media/ffmpeg/scan_builder.h"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace forebay::media::ffmpeg {
+namespace {
+
+constexpr uint32_t kParameterSetsMax = 1024;
+
+std::string ContainerName(const AVInputFormat* format) {
+  const std::string names = format->name;
+  return names.substr(0, names.find(','));
+}
+
+bool IsOfTheStore(const Status& status) {
+  switch (status.code()) {
+    case Code::kDataLoss:
+    case Code::kUnimplemented:
+    case Code::kInvalidArgument:
+      return false;
+    default:
+      return !status.ok();
+  }
+}
+
+}  // namespace
+
+Result<uint16_t> SetNumber(VideoIndex* index, std::string extradata) {
+  if (extradata == index->parameters.extradata) return uint16_t{0};
+  auto& sets = index->parameter_sets;
+  const auto known = std::find(sets.begin(), sets.end(), extradata);
+  if (known != sets.end()) return static_cast<uint16_t>(known - sets.begin() + 1);
+  if (sets.size() >= kParameterSetsMax) {
+    return Status(Code::kDataLoss, fmt::format("the stream's parameters change more than {} times",
+                                               kParameterSetsMax));
+  }
+  sets.push_back(std::move(extradata));
+  return static_cast<uint16_t>(sets.size());
+}
+
+TableBuilder::TableBuilder(const AVStream* stream, const AVInputFormat* format,
+                           uint64_t packets_max)
+    : packets_max_(packets_max) {
+  scan_.index.stream = static_cast<uint32_t>(stream->index);
+  scan_.index.container = ContainerName(format);
+  UpdateParameters(stream);
+}
+
+void TableBuilder::UpdateParameters(const AVStream* stream) {
+  scan_.index.parameters = ParametersOf(stream);
+  scan_.index.demux_stream = stream->id;
+  scan_.reader = BitstreamReader(scan_.index.parameters.codec, scan_.index.parameters.extradata);
+}
+
+Status TableBuilder::Add(const AVPacket& packet, uint64_t offset) {
+  auto& packets = scan_.index.packets;
+  FB_RETURN_IF_ERROR(TakeExtradata(packet));
+  if (packet.size <= 0) return {};
+  if (packets.size() >= packets_max_) {
+    return Status(Code::kDataLoss, fmt::format("more than {} packets", packets_max_));
+  }
+  Packet p;
+  p.offset = offset;
+  p.size = static_cast<uint32_t>(packet.size);
+  p.pts = packet.pts == AV_NOPTS_VALUE ? kNoPts : packet.pts;
+  p.dts = packet.dts == AV_NOPTS_VALUE ? kNoPts : packet.dts;
+  if ((packet.flags & AV_PKT_FLAG_KEY) != 0) p.flags |= Packet::kKey;
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) p.flags |= Packet::kDiscard;
+  // A table's word is taken only where whoever has the packet can look at it again.
+  if ((packet.flags & AV_PKT_FLAG_DISPOSABLE) != 0 && scan_.reader.has_nal_units()) {
+    p.flags |= Packet::kDisposable;
+  }
+  p.parameter_set = set_;
+  packets.push_back(p);
+  return {};
+}
+
+Status TableBuilder::TakeExtradata(const AVPacket& packet) {
+  size_t size = 0;
+  if (av_packet_get_side_data(&packet, AV_PKT_DATA_ENCRYPTION_INFO, &size) != nullptr) {
+    return Status(Code::kUnimplemented, "the video is encrypted");
+  }
+  const uint8_t* data = av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+  if (data == nullptr || size == 0) return {};
+  FB_ASSIGN_OR_RETURN(set_, SetNumber(&scan_.index,
+                                      std::string(reinterpret_cast<const char*>(data), size)));
+  scan_.set_changes.emplace_back(static_cast<uint32_t>(scan_.index.packets.size()), set_);
+  return {};
+}
+
+Status NoSyncPoint(const VideoIndex& index) {
+  return Status(Code::kDataLoss,
+                fmt::format("stream {}: none of its {} packets is one at which decoding can start",
+                            index.stream, index.packets.size()));
+}
+
+Status Results::Add(Result<VideoIndex> index, unsigned stream) {
+  if (index.ok()) {
+    indexes_.push_back(*std::move(index));
+    return {};
+  }
+  Status status = std::move(index).status();
+  if (IsOfTheStore(status)) return status;
+  failed_.emplace_back(stream, std::move(status));
+  return {};
+}
+
+Result<std::vector<VideoIndex>> Results::Take() {
+  if (indexes_.empty()) {
+    if (failed_.empty()) return Status(Code::kInvalidArgument, "it has no video stream");
+    return failed_.front().second;
+  }
+  for (const auto& [stream, why] : failed_) {
+    report_->warnings.push_back(fmt::format("stream {} is left out: {}", stream, why.ToString()));
+  }
+  return std::move(indexes_);
+}
+
+std::vector<TableBuilder> MakeBuilders(AVFormatContext* context, uint64_t packets_max,
+                                       Results* results) {
+  std::vector<TableBuilder> builders;
+  for (unsigned i = 0; i < context->nb_streams; ++i) context->streams[i]->discard = AVDISCARD_ALL;
+  for (const unsigned i : VideoStreams(context)) {
+    AVStream* stream = context->streams[i];
+    if (Status status = Decodable(stream); !status.ok()) {
+      (void)results->Add(std::move(status), i);  // an error of the stream's
+      continue;
+    }
+    stream->discard = AVDISCARD_DEFAULT;
+    builders.emplace_back(stream, context->iformat, packets_max);
+  }
+  return builders;
+}
+
+TableBuilder* BuilderOf(std::vector<TableBuilder>* builders, int stream) {
+  for (TableBuilder& builder : *builders) {
+    if (builder.stream() == stream) return &builder;
+  }
+  return nullptr;
+}
+
+}  // namespace forebay::media::ffmpeg
