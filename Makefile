@@ -27,7 +27,7 @@ CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 300
 CTEST_SHOW := -s 'tests passed|tests failed'
 
 .PHONY: help build test demo check bench asan tsan fuzz sim fix install clean
-.PHONY: release setup-test setup-demo setup-check setup-bench
+.PHONY: release setup-test setup-demo setup-check setup-bench layers
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -36,7 +36,7 @@ build: release  ## build; leaves .venv/bin/forebay and a .venv/bin/python that i
 
 release:
 	@tools/setup.sh build
-	@$(STAGE) -l release build tools/build.sh release
+	@$(STAGE) -l release build tools/build.sh release forebay_product
 	@tools/link_venv.sh
 
 setup-test:
@@ -48,8 +48,10 @@ setup-check:
 setup-bench:
 	@tools/setup.sh build bench
 
-test: setup-test  ## build and run every test: C++, Python, sanitizers
-	@$(MAKE) --no-print-directory release
+test: setup-test  ## build and run every test: C++, Python, layers, sanitizers
+	@$(MAKE) --no-print-directory layers
+	@$(STAGE) -l release build tools/build.sh release
+	@tools/link_venv.sh
 	@$(STAGE) -l ctest $(CTEST_SHOW) ctest $(CTEST) --test-dir build/release $(CTEST_ARGS)
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
@@ -60,6 +62,17 @@ demo: setup-demo  ## the main job on an embedded S3 server, with its report in b
 	@$(MAKE) --no-print-directory release
 	@.venv/bin/forebay demo --output build/demo
 
+layers:
+	@$(STAGE) layers /usr/bin/python3 tools/check_layers.py
+	@$(STAGE) layers-test /usr/bin/python3 tools/check_layers_test.py
+
+check: setup-check  ## layers, formatting, public headers, clang's thread safety, clang-tidy
+	@$(MAKE) --no-print-directory layers
+	@$(STAGE) format tools/format.sh --check
+	@$(STAGE) headers tools/headers.sh
+	@$(STAGE) -l clang clang tools/build.sh clang
+	@$(STAGE) tidy tools/tidy.sh
+
 asan: setup-test  ## C++ tests under ASan and UBSan
 	@$(STAGE) -l asan asan-build tools/build.sh asan forebay_asan_tests
 	@$(STAGE) -l asan $(CTEST_SHOW) asan $(CTEST) --test-dir build/asan $(CTEST_ARGS) -L asan
@@ -67,6 +80,9 @@ asan: setup-test  ## C++ tests under ASan and UBSan
 tsan: setup-test  ## the C++ tests with threads under TSan
 	@$(STAGE) -l tsan tsan-build tools/build.sh tsan forebay_tsan_tests
 	@$(STAGE) -l tsan $(CTEST_SHOW) tsan $(CTEST) --test-dir build/tsan $(CTEST_ARGS) -L tsan
+
+fix: setup-check  ## format every C++ file
+	@tools/format.sh
 
 clean:  ## remove build/ and .venv/
 	@rm -rf build .venv

@@ -3,7 +3,8 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
 add_library(forebay_flags INTERFACE)
-target_include_directories(forebay_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(forebay_flags INTERFACE ${CMAKE_SOURCE_DIR}/include
+  ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(forebay_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
   -Wno-missing-field-initializers  # designated initialisers leave defaults on purpose
   -fno-omit-frame-pointer)
@@ -19,7 +20,8 @@ else()
   endif()
 endif()
 if(FOREBAY_SANITIZE)
-  target_compile_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE}
+    -fno-sanitize-recover=all)
   target_link_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE})
 endif()
 target_link_libraries(forebay_flags INTERFACE Threads::Threads)
@@ -85,7 +87,7 @@ function(forebay_test name)
   set(environment
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
-    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp
+    TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp
     "FOREBAY_FAULTS=$<$<TARGET_EXISTS:forebay-faults>:$<TARGET_FILE:forebay-faults>>")
   if(FOREBAY_WEED)
     list(APPEND environment FOREBAY_WEED=${FOREBAY_WEED})

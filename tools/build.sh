@@ -3,7 +3,8 @@
 # then build those targets, or everything.
 set -euo pipefail
 preset=$1; shift
-if [ ! -e "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
+ninja=build/$preset/build.ninja
+if [ ! -e "$ninja" ] || [ CMakePresets.json -nt "$ninja" ]; then
   /usr/bin/cmake --preset "$preset"
 fi
 exec /usr/bin/cmake --build "build/$preset" ${1:+--target "$@"}

@@ -12,8 +12,9 @@ unset PYTHONPATH PYTHONHOME
 build_packages="g++ cmake ninja-build ccache mold pkg-config ca-certificates
   python3 python3-dev python3-venv python3-numpy
   libcurl4-openssl-dev libssl-dev libpugixml-dev nlohmann-json3-dev libfmt-dev libcli11-dev
-  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev"
-test_packages="libgtest-dev libgmock-dev librapidcheck-dev ffmpeg openssl"
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev
+  libgtest-dev libgmock-dev"
+test_packages="librapidcheck-dev ffmpeg openssl"
 demo_packages="ffmpeg"
 check_packages="clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git"
 bench_packages="libbenchmark-dev"
@@ -55,7 +56,7 @@ torch_importable() {
 
 install_packages() {
   local as_root=() started=$SECONDS attempt
-  command -v apt-get >/dev/null || die "this script installs with apt-get (Debian 12 or 13); missing: $*"
+  command -v apt-get >/dev/null || die "needs apt-get (Debian 12 or 13) to install: $*"
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || die "neither root nor sudo; please install: $*"
     as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
@@ -81,8 +82,9 @@ install_packages() {
 
 # A .venv of another interpreter (a copied checkout, an upgraded system) is made anew.
 venv_usable() {
+  local version='import sys; print("python%d.%d" % sys.version_info[:2])'
   [ -x .venv/bin/python ] &&
-    [ -d ".venv/lib/$(.venv/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')" ] &&
+    [ -d ".venv/lib/$(.venv/bin/python -c "$version" 2>/dev/null)" ] &&
     grep -qx 'include-system-site-packages = true' .venv/pyvenv.cfg &&
     grep -q '^home = /usr/bin$' .venv/pyvenv.cfg
 }
@@ -106,7 +108,7 @@ setup_venv() {
   # --no-deps: the files are complete, so that nothing (NumPy above all) shadows Debian's.
   timeout --kill-after=30 1800 .venv/bin/python -m pip install --quiet --no-deps --no-input \
     --disable-pip-version-check --retries 5 --timeout 60 "${args[@]}" >build/logs/pip.log 2>&1 ||
-    { tail -n 20 build/logs/pip.log >&2; die "pip did not succeed; its output is in build/logs/pip.log"; }
+    { tail -n 20 build/logs/pip.log >&2; die "pip failed; its output is in build/logs/pip.log"; }
   mkdir -p .venv/installed
   for name in "${files[@]}"; do cp "tools/requirements/$name.txt" .venv/installed/; done
   say "Python packages installed in $((SECONDS - started)) s"

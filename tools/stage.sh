@@ -19,14 +19,15 @@ mkdir -p build/logs
 log=build/logs/$name.log
 if [ -n "$lock" ]; then
   exec 9>"build/.$lock.lock"
-  flock -w 3600 9 || { echo "$name: another make has held build/.$lock.lock for an hour" >&2; exit 1; }
+  flock -w 3600 9 || { echo "$name: build/.$lock.lock has been held for an hour" >&2; exit 1; }
 fi
 printf '%-14s ...\n' "$name"
 started=$SECONDS
 (
   exec 9>&-
   while sleep 30 9>&- >/dev/null 2>&1; do
-    printf '%-14s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -c 400 "$log" | tail -n 1 | cut -c1-90)"
+    printf '%-14s %4d s  %s\n' "$name" $((SECONDS - started)) \
+      "$(tail -c 400 "$log" | tail -n 1 | cut -c1-90)"
   done
 ) & watcher=$!
 trap 'kill $watcher 2>/dev/null' EXIT
@@ -34,7 +35,8 @@ trap 'kill $watcher 2>/dev/null' EXIT
 status=$?
 if [ $status -ne 0 ]; then
   tail -n "${FOREBAY_LOG_LINES:-80}" "$log"
-  printf '%-14s FAILED after %d s (exit %d); all of it is in %s\n' "$name" $((SECONDS - started)) $status "$log"
+  printf '%-14s FAILED after %d s (exit %d); all of it is in %s\n' \
+    "$name" $((SECONDS - started)) $status "$log"
   exit $status
 fi
 [ -z "$show" ] || grep -E "$show" "$log" || true

@@ -82,8 +82,9 @@ struct LoaderState {
 };
 
 // Thread safety: one consumer thread; Metrics, Close and the const methods from any. No thread of
-// its own lives before the first Next or WaitReady, so that a fork until then is harmless. Errors of Next: see status.h, with the
-// sample, key, range and request id. Blocking: Next waits until its deadline at most.
+// its own lives before the first Next or WaitReady, so that a fork until then is harmless. Errors
+// of Next: see status.h, with the sample, key, range and request id. Blocking: Next waits until its
+// deadline at most.
 class FOREBAY_API Loader {
  public:
   static Result<std::unique_ptr<Loader>> MakeClips(const ClipsOptions& clips,

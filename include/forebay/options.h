@@ -10,17 +10,17 @@ namespace forebay {
 
 // Empty strings mean: as the AWS_* environment and profile files say.
 struct StoreOptions {
-  std::string endpoint_url;      // "http://127.0.0.1:8333"; else AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL
-  std::string region;            // else AWS_REGION, AWS_DEFAULT_REGION, profile, us-east-1
-  std::string profile;           // else AWS_PROFILE
-  std::string ca_bundle;         // PEM file; else AWS_CA_BUNDLE, the system's
+  std::string endpoint_url;  // "http://127.0.0.1:8333"; else AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL
+  std::string region;        // else AWS_REGION, AWS_DEFAULT_REGION, profile, us-east-1
+  std::string profile;       // else AWS_PROFILE
+  std::string ca_bundle;     // PEM file; else AWS_CA_BUNDLE, the system's
   bool no_sign_request = false;  // anonymous
   bool request_payer = false;
   bool verify_ssl = true;
   // "auto": virtual-host style, but path style for custom endpoints and buckets with dots;
   // "path"; "virtual".
   std::string addressing_style = "auto";
-  int max_attempts = 0;          // per request, first included; 0: AWS_MAX_ATTEMPTS, else 5
+  int max_attempts = 0;                 // per request, first included; 0: AWS_MAX_ATTEMPTS, else 5
   int64_t request_timeout_ms = 60'000;  // all attempts of one request together
 
   FOREBAY_API Status Validate() const;

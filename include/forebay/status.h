@@ -97,9 +97,8 @@ class [[nodiscard]] Result {
   using value_type = T;
 
   template <class U = T>
-    requires(!kIsResult<std::remove_cvref_t<U>> &&
-             !std::same_as<std::remove_cvref_t<U>, Status> && std::is_constructible_v<T, U &&> &&
-             std::is_convertible_v<U &&, T>)
+    requires(!kIsResult<std::remove_cvref_t<U>> && !std::same_as<std::remove_cvref_t<U>, Status> &&
+             std::is_constructible_v<T, U &&> && std::is_convertible_v<U &&, T>)
   Result(U&& value) : state_(std::in_place, std::forward<U>(value)) {}  // NOLINT
   Result(Status status) : state_(std::unexpect, std::move(status)) {    // NOLINT
     assert(!state_.error().ok());
@@ -131,7 +130,8 @@ class [[nodiscard]] Result {
   } while (0)
 
 // FB_ASSIGN_OR_RETURN(auto x, MakeX());
-#define FB_ASSIGN_OR_RETURN(lhs, expr) FB_ASSIGN_OR_RETURN_(FOREBAY_CONCAT(fb_result_, __LINE__), lhs, expr)
+#define FB_ASSIGN_OR_RETURN(lhs, expr) \
+  FB_ASSIGN_OR_RETURN_(FOREBAY_CONCAT(fb_result_, __LINE__), lhs, expr)
 #define FB_ASSIGN_OR_RETURN_(result, lhs, expr)        \
   auto result = (expr);                                \
   if (!result.ok()) return std::move(result).status(); \

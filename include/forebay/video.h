@@ -21,8 +21,8 @@ struct IndexProgress {
 };
 
 struct IndexOptions {
-  std::string out;              // catalog URI; "": SRC/.forebay/catalog.fbc
-  std::string verify = "heads"; // sync points: none, heads, full
+  std::string out;               // catalog URI; "": SRC/.forebay/catalog.fbc
+  std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
   std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)
 };
@@ -53,17 +53,17 @@ FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const Stor
 FOREBAY_API Result<std::string> InspectJson(const std::string& uri, const StoreOptions& store);
 
 struct VideoOptions {
-  int stream = -1;               // FFmpeg's stream index; -1: the first video stream
+  int stream = -1;  // FFmpeg's stream index; -1: the first video stream
   std::string verify = "heads";
-  int width = 0, height = 0;     // of Frames(); 0: as the stream
+  int width = 0, height = 0;  // of Frames(); 0: as the stream
 };
 
 struct NativePicture {
   uint32_t frame = 0;
-  int64_t pts = 0;         // INT64_MIN: none
+  int64_t pts = 0;  // INT64_MIN: none
   int width = 0, height = 0;
-  std::string pixel_format;          // FFmpeg's name
-  std::vector<std::byte> bytes;      // planes packed without padding, as framemd5 hashes them
+  std::string pixel_format;      // FFmpeg's name
+  std::vector<std::byte> bytes;  // planes packed without padding, as framemd5 hashes them
 };
 
 // One video, frames by number or time, exact. Thread safety: one thread at a time. Blocking.
@@ -73,11 +73,11 @@ class FOREBAY_API Video {
                                              const VideoOptions& options);
   virtual ~Video() = default;
   virtual uint32_t frame_count() const = 0;
-  virtual int width() const = 0;   // after rotation
+  virtual int width() const = 0;  // after rotation
   virtual int height() const = 0;
   virtual int stream() const = 0;
-  virtual double time_base() const = 0;                    // seconds per unit of pts
-  virtual const std::vector<double>& times() const = 0;    // seconds, per frame, from the container
+  virtual double time_base() const = 0;                  // seconds per unit of pts
+  virtual const std::vector<double>& times() const = 0;  // seconds, per frame, from the container
   // The frame shown at `seconds`: the last whose time is <= seconds. kInvalidArgument when before
   // the first, or when times are not monotonic.
   virtual Result<uint32_t> FrameAt(double seconds) const = 0;

@@ -31,12 +31,13 @@ constexpr std::array<Unit, 11> kUnits = {{{"", 1},
 
 Result<uint64_t> ParseSize(std::string_view text) {
   const auto bad = [&] {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("'{}' is not a size (examples: 1048576, 64KiB, 1.5GiB, 500MB)", text));
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("'{}' is not a size (examples: 1048576, 64KiB, 1.5GiB, 500MB)", text));
   };
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number,
-                                            std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc() || !(number >= 0)) return bad();
   std::string unit;
   for (const char* p = end; p != text.data() + text.size(); ++p) {

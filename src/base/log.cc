@@ -18,7 +18,8 @@ LogLevel GetLogLevel() { return level_limit; }
 
 void Log(LogLevel level, std::string_view text) {
   if (level > level_limit) return;
-  const std::string line = fmt::format("forebay {}: {}\n", kNames[static_cast<size_t>(level)], text);
+  const std::string line =
+      fmt::format("forebay {}: {}\n", kNames[static_cast<size_t>(level)], text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -20,7 +20,8 @@ constexpr uint64_t Mix64(uint64_t x) {
 // Hashes (key, value) -> key; keys derived so never collide by addition (seed s, epoch e+1 is not
 // seed s+1, epoch e).
 constexpr uint64_t DeriveKey(uint64_t key, uint64_t value) {
-  return Mix64(Mix64(key + 0x9e3779b97f4a7c15ULL) ^ (value * 0xd6e8feb86659fd93ULL + 0x2545f4914f6cdd1dULL));
+  return Mix64(Mix64(key + 0x9e3779b97f4a7c15ULL) ^
+               (value * 0xd6e8feb86659fd93ULL + 0x2545f4914f6cdd1dULL));
 }
 // FNV-1a, to turn a purpose's name into a number at compile time.
 constexpr uint64_t HashName(std::string_view name) {

@@ -18,18 +18,30 @@ const ErrorDetail kNoDetail;
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kCancelled: return "cancelled";
-    case Code::kInvalidArgument: return "invalid_argument";
-    case Code::kNotFound: return "not_found";
-    case Code::kPermissionDenied: return "permission_denied";
-    case Code::kPreconditionFailed: return "precondition_failed";
-    case Code::kUnavailable: return "unavailable";
-    case Code::kDeadlineExceeded: return "deadline_exceeded";
-    case Code::kResourceExhausted: return "resource_exhausted";
-    case Code::kDataLoss: return "data_loss";
-    case Code::kUnimplemented: return "unimplemented";
-    case Code::kInternal: return "internal";
+    case Code::kOk:
+      return "ok";
+    case Code::kCancelled:
+      return "cancelled";
+    case Code::kInvalidArgument:
+      return "invalid_argument";
+    case Code::kNotFound:
+      return "not_found";
+    case Code::kPermissionDenied:
+      return "permission_denied";
+    case Code::kPreconditionFailed:
+      return "precondition_failed";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kDeadlineExceeded:
+      return "deadline_exceeded";
+    case Code::kResourceExhausted:
+      return "resource_exhausted";
+    case Code::kDataLoss:
+      return "data_loss";
+    case Code::kUnimplemented:
+      return "unimplemented";
+    case Code::kInternal:
+      return "internal";
   }
   return "unknown";
 }

@@ -21,7 +21,7 @@ struct BuildProgress {
 
 struct BuildOptions {
   media::Verified verify = media::Verified::kHeads;
-  uint32_t parallel = 16;  // objects at a time
+  uint32_t parallel = 16;                                 // objects at a time
   std::function<bool(const BuildProgress&)> on_progress;  // false: stop with kCancelled
 };
 
@@ -37,7 +37,7 @@ struct BuildReport {
   // The same two for the objects whose container has a sample table.
   uint64_t table_dataset_bytes = 0;
   uint64_t table_bytes_read = 0;
-  uint64_t index_bytes = 0;      // of the catalog file
+  uint64_t index_bytes = 0;  // of the catalog file
   std::vector<std::string> warnings;
 };
 

@@ -14,12 +14,12 @@
 namespace forebay::catalog {
 
 struct CatalogObject {
-  std::string key;   // relative to the data set's root URI
+  std::string key;  // relative to the data set's root URI
   uint64_t size = 0;
   std::string etag;
   uint32_t first_video = 0;  // its video streams: videos [first_video, first_video + video_count)
   uint32_t video_count = 0;
-  std::string error;         // not empty: it could not be indexed, and why
+  std::string error;  // not empty: it could not be indexed, and why
 };
 
 // Immutable, shared by any number of threads.
@@ -29,7 +29,7 @@ class Catalog {
   static Result<std::shared_ptr<const Catalog>> Open(std::vector<std::byte> bytes);
   virtual ~Catalog() = default;
 
-  virtual const std::string& source_uri() const = 0;  // the root of the keys, with a final '/'
+  virtual const std::string& source_uri() const = 0;    // the root of the keys, with a final '/'
   virtual const std::string& content_hash() const = 0;  // hex; equal data sets have equal hashes
   virtual uint32_t object_count() const = 0;
   virtual const CatalogObject& object(uint32_t i) const = 0;  // in byte order of keys

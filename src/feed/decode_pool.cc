@@ -91,10 +91,9 @@ class ThreadedDecodePool : public DecodePool {
       }
       if (status.ok()) status = job(*decoder);
       job = nullptr;  // what it holds goes before the completion is seen
-      coordinator_.Post([done = std::move(done), status = std::move(status),
-                         busy = coordinator_.Now() - start]() mutable {
-        done(std::move(status), busy);
-      });
+      coordinator_.Post(
+          [done = std::move(done), status = std::move(status),
+           busy = coordinator_.Now() - start]() mutable { done(std::move(status), busy); });
     }
   }
 

@@ -28,9 +28,9 @@ uint64_t WholeSlabs(uint64_t bytes) { return SlabsFor(bytes) * kSlabBytes; }
 
 }  // namespace
 
-Feeder::Feeder(const Dataset& dataset, Sampler& sampler, plan::Planner& planner,
-               DecodePool& decode, std::shared_ptr<OutputPool> outputs, Executor& coordinator,
-               const Options& options, OnGroup on_group)
+Feeder::Feeder(const Dataset& dataset, Sampler& sampler, plan::Planner& planner, DecodePool& decode,
+               std::shared_ptr<OutputPool> outputs, Executor& coordinator, const Options& options,
+               OnGroup on_group)
     : dataset_(dataset),
       sampler_(sampler),
       planner_(planner),

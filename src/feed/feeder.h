@@ -34,34 +34,34 @@ struct ReadyGroup {
   uint64_t position = 0;        // of its first sample in the epoch, over all ranks
   uint64_t global_samples = 0;  // what the position advances by
   uint64_t rows = 0;
-  std::shared_ptr<std::byte> block;    // the data set's arrays, one after the other
-  std::vector<int64_t> samples;        // per row
-  std::vector<bool> pads;              // per row
-  std::vector<uint64_t> skipped;       // positions whose sample was replaced
-  Status status;                       // not OK: the first bad sample's error
+  std::shared_ptr<std::byte> block;  // the data set's arrays, one after the other
+  std::vector<int64_t> samples;      // per row
+  std::vector<bool> pads;            // per row
+  std::vector<uint64_t> skipped;     // positions whose sample was replaced
+  Status status;                     // not OK: the first bad sample's error
 };
 
 struct FeedStats {
   uint64_t samples = 0;
   uint64_t groups = 0;
-  uint64_t parts_useful = 0;   // there before the consumer waited for its group
-  uint64_t parts_late = 0;     // came while it waited
-  uint64_t parts_wasted = 0;   // fetched for an item that was dropped
+  uint64_t parts_useful = 0;  // there before the consumer waited for its group
+  uint64_t parts_late = 0;    // came while it waited
+  uint64_t parts_wasted = 0;  // fetched for an item that was dropped
   uint64_t parts_failed = 0;
-  uint64_t bytes_used = 0;     // of extents, of delivered items
-  uint64_t demand_retries = 0; // failed prefetches asked for again
+  uint64_t bytes_used = 0;      // of extents, of delivered items
+  uint64_t demand_retries = 0;  // failed prefetches asked for again
   uint64_t substitutes = 0;
   Duration decode_busy{};
-  Duration stall{};            // the consumer's wait, in all
-  Duration stall_fetch{};      // ... while bytes of the head were missing
-  Duration stall_first{};      // ... for the first group
+  Duration stall{};        // the consumer's wait, in all
+  Duration stall_fetch{};  // ... while bytes of the head were missing
+  Duration stall_first{};  // ... for the first group
 };
 
 class Feeder : public fetch::FetchSink {
  public:
   struct Options {
     uint64_t memory_bytes = 0;
-    uint64_t capacity = 1024;             // items in the ring
+    uint64_t capacity = 1024;  // items in the ring
     int64_t skip_max = 0;
     Duration fetch_timeout = std::chrono::seconds(60);  // of one item, all attempts together
     Duration head_check = std::chrono::milliseconds(250);
@@ -102,8 +102,8 @@ class Feeder : public fetch::FetchSink {
     uint64_t sequence = 0;
     plan::WorkItem item;
     std::shared_ptr<SampleWork> work;
-    Group* group = nullptr;       // null: dropped; only its bytes are still owed
-    uint64_t raw_bytes = 0;       // reserved
+    Group* group = nullptr;  // null: dropped; only its bytes are still owed
+    uint64_t raw_bytes = 0;  // reserved
     Time asked{};
     std::vector<size_t> missing;  // per unit: extents not there yet
     size_t units_left = 0;        // not decoded
@@ -112,19 +112,19 @@ class Feeder : public fetch::FetchSink {
     bool in_fetcher = false;      // the fetcher holds its buffers
     bool fetching = false;        // ... and works on them
     bool demanded = false;
-    Status status;                // its first error
+    Status status;  // its first error
   };
   struct Group {
     ReadyGroup ready;
     uint64_t number = 0;
-    uint64_t output_bytes = 0;    // reserved; leaves the budget when taken
+    uint64_t output_bytes = 0;  // reserved; leaves the budget when taken
     size_t items = 0;
     size_t items_fetched = 0;
     size_t items_done = 0;
     size_t parts = 0;
-    Duration fetch{};             // the slowest item's
+    Duration fetch{};  // the slowest item's
     Duration decode{};
-    bool complete = false;        // all its items were asked for
+    bool complete = false;  // all its items were asked for
     std::vector<uint64_t> sequences;
   };
 
@@ -164,12 +164,12 @@ class Feeder : public fetch::FetchSink {
   std::shared_ptr<std::atomic<bool>> alive_;  // false: jobs of a dropped generation do nothing
   std::vector<Slot> ring_;
   size_t slots_used_ = 0;
-  std::map<uint64_t, Group> groups_;          // in work, by number
-  std::deque<uint64_t> handed_on_bytes_;      // output of groups handed on and not yet taken
+  std::map<uint64_t, Group> groups_;      // in work, by number
+  std::deque<uint64_t> handed_on_bytes_;  // output of groups handed on and not yet taken
   int64_t skips_ = 0;
   uint64_t groups_taken_ = 0;
   Time head_waiting_since_{};
-  Time head_fetched_at_{};                    // when the last byte of the waited-for group came
+  Time head_fetched_at_{};  // when the last byte of the waited-for group came
   Executor::TimerId head_timer_ = 0;
   bool pumping_ = false;
   bool closing_ = false;

@@ -21,7 +21,8 @@ Result<PathPattern> PathPattern::Parse(std::string_view pattern) {
     const size_t end = pattern.find('}', i);
     if (end == std::string_view::npos) return bad("'{' without '}'");
     std::string name(pattern.substr(i + 1, end - i - 1));
-    if (name.empty() || name.find('{') != std::string::npos) return bad("a placeholder needs a name");
+    if (name.empty() || name.find('{') != std::string::npos)
+      return bad("a placeholder needs a name");
     if (std::ranges::find(parsed.names_, name) != parsed.names_.end()) {
       return bad(fmt::format("{{{}}} comes twice", name));
     }

@@ -16,7 +16,7 @@ namespace forebay::feed {
 struct SampleWork : plan::Work {
   uint64_t sample = 0;
   uint64_t epoch = 0;
-  uint64_t position = 0;        // of the sample in the epoch, over all ranks
+  uint64_t position = 0;  // of the sample in the epoch, over all ranks
   bool pad = false;
   uint64_t row = 0;             // in the batch
   uint64_t rows = 0;            // of the batch
@@ -24,7 +24,7 @@ struct SampleWork : plan::Work {
   uint64_t batch_samples = 0;   // what the position advances by
   uint64_t attempt = 0;         // > 0: a substitute for a bad sample
   SamplePlan plan;
-  Status plan_status;           // not OK: the sample cannot even be planned
+  Status plan_status;  // not OK: the sample cannot even be planned
 };
 
 class Sampler : public plan::ScheduleSource {
@@ -32,7 +32,7 @@ class Sampler : public plan::ScheduleSource {
   struct Options {
     order::OrderSpec order;
     order::Slicing slicing;
-    int64_t epochs = -1;             // -1: no end
+    int64_t epochs = -1;  // -1: no end
     uint64_t gap_bytes = 0;
   };
   Sampler(const Dataset& dataset, const Options& options);

@@ -42,7 +42,8 @@ double HalfFrame(const std::vector<double>& times) {
 }
 
 // For each time of `reference` the nearest of `times`, within half a frame; empty: one to one.
-std::vector<uint32_t> Align(const std::vector<double>& reference, const std::vector<double>& times) {
+std::vector<uint32_t> Align(const std::vector<double>& reference,
+                            const std::vector<double>& times) {
   const double tolerance = HalfFrame(times) + kTimeSlack_s;
   std::vector<uint32_t> frame_of(reference.size(), kNoFrame);
   bool same = reference.size() <= times.size();
@@ -87,8 +88,8 @@ uint64_t ClipBytesMax(const media::VideoIndex& index, uint64_t frames) {
 struct CameraPlan {
   std::shared_ptr<const media::VideoIndex> index;
   std::vector<media::DecodeRun> runs;
-  std::vector<uint32_t> frames;   // as wanted, in clip order
-  std::vector<uint32_t> distinct; // ascending, each once
+  std::vector<uint32_t> frames;    // as wanted, in clip order
+  std::vector<uint32_t> distinct;  // ascending, each once
 };
 
 struct ClipPlan {
@@ -105,9 +106,9 @@ class UnitReader : public media::FetchedBytes {
       bytes_.buffers[i]->CopyOut(range.offset - bytes_.extents[i].range.offset, into);
       return {};
     }
-    return Status(Code::kDataLoss, "bytes needed for decoding were not fetched",
-                  {.offset = static_cast<int64_t>(range.offset),
-                   .end = static_cast<int64_t>(range.end)});
+    return Status(
+        Code::kDataLoss, "bytes needed for decoding were not fetched",
+        {.offset = static_cast<int64_t>(range.offset), .end = static_cast<int64_t>(range.end)});
   }
 
  private:
@@ -166,10 +167,10 @@ Result<std::unique_ptr<VideoClips>> VideoClips::Make(
     for (size_t i = 0; i < std::min<size_t>(clips->left_out_.size(), 3); ++i) {
       why += "; " + clips->left_out_[i];
     }
-    return Status(Code::kNotFound,
-                  fmt::format("no clip of {} frames, {} apart, under {} with pattern '{}'{}",
-                              options.frames, options.step, clips->catalog_->source_uri(),
-                              options.pattern, why));
+    return Status(
+        Code::kNotFound,
+        fmt::format("no clip of {} frames, {} apart, under {} with pattern '{}'{}", options.frames,
+                    options.step, clips->catalog_->source_uri(), options.pattern, why));
   }
   FB_RETURN_IF_ERROR(clips->SetArrays());
   return clips;
@@ -212,9 +213,9 @@ Status VideoClips::FindScenes(std::vector<Found>* found) {
     if (all_cameras.contains(camera)) continue;
     std::vector<std::string> known;
     for (const auto& [name, count] : all_cameras) known.push_back(name);
-    return Status(Code::kInvalidArgument, fmt::format("no camera '{}' under {}; there are: {}",
-                                                      camera, catalog_->source_uri(),
-                                                      fmt::join(known, ", ")));
+    return Status(Code::kInvalidArgument,
+                  fmt::format("no camera '{}' under {}; there are: {}", camera,
+                              catalog_->source_uri(), fmt::join(known, ", ")));
   }
   for (auto& [name, scene] : scenes) found->push_back(std::move(scene));
   return {};
@@ -330,8 +331,7 @@ Result<SamplePlan> VideoClips::PlanSample(uint64_t sample, uint64_t gap_bytes) c
     }
     wanted.distinct = wanted.frames;
     wanted.distinct.erase(std::ranges::unique(wanted.distinct).begin(), wanted.distinct.end());
-    Result<std::vector<media::DecodeRun>> runs =
-        media::PlanDecode(*camera.index, wanted.distinct);
+    Result<std::vector<media::DecodeRun>> runs = media::PlanDecode(*camera.index, wanted.distinct);
     if (!runs.ok()) {
       return std::move(runs).status().WithContext(catalog_->object(camera.object).key);
     }
@@ -352,7 +352,8 @@ Result<std::unique_ptr<SampleDecoder>> VideoClips::MakeDecoder() const {
   FB_ASSIGN_OR_RETURN(auto decoder,
                       media::VideoDecoder::Make({.open_decoders_max = static_cast<uint32_t>(
                                                      std::max<size_t>(16, 2 * cameras_.size()))}));
-  return std::unique_ptr<SampleDecoder>(std::make_unique<ClipDecoder>(std::move(decoder), formats_));
+  return std::unique_ptr<SampleDecoder>(
+      std::make_unique<ClipDecoder>(std::move(decoder), formats_));
 }
 
 std::string VideoClips::DescribeSample(uint64_t sample) const {

@@ -59,8 +59,8 @@ class VideoClips : public Dataset {
   };
   struct Scene {
     std::vector<Camera> cameras;
-    std::vector<double> times;       // of the first camera's frames
-    std::vector<uint32_t> starts;    // frames of the first camera where clips start
+    std::vector<double> times;     // of the first camera's frames
+    std::vector<uint32_t> starts;  // frames of the first camera where clips start
   };
   struct Found;
 

@@ -15,8 +15,7 @@ class Fetcher::Operation : public TierSink {
       : owner_(owner), tag_(tag) {
     item_.extents = extents;
     for (const Extent& extent : extents) {
-      item_.buffers.push_back(
-          std::make_shared<SlabBuffer>(owner.pool_->Take(extent.range.size())));
+      item_.buffers.push_back(std::make_shared<SlabBuffer>(owner.pool_->Take(extent.range.size())));
       missing_bytes_.push_back(extent.range.size());
       PushPieces(item_.buffers.size() - 1, extent, *item_.buffers.back());
     }
@@ -98,8 +97,8 @@ class Fetcher::Operation : public TierSink {
     uint64_t at = extent.range.offset;
     while (at < extent.range.end) {
       const uint64_t end = std::min(extent.range.end, at + owner_.options_.part_bytes_max);
-      missing_.push_back({{extent.object, {at, end}},
-                      buffer.Pieces(at - extent.range.offset, end - at)});
+      missing_.push_back(
+          {{extent.object, {at, end}}, buffer.Pieces(at - extent.range.offset, end - at)});
       missing_owner_.push_back(index);
       at = end;
     }

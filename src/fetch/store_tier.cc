@@ -153,9 +153,8 @@ Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, 
 void StoreTier::Promote(Ticket ticket) {
   const auto it = open_.find(ticket);
   if (it == open_.end()) return;
-  store_->executor().Post([group = it->second.group, after = options_.replace_after] {
-    group->Promote(after);
-  });
+  store_->executor().Post(
+      [group = it->second.group, after = options_.replace_after] { group->Promote(after); });
 }
 
 void StoreTier::Cancel(Ticket ticket) {

@@ -23,7 +23,7 @@ struct Piece {
 };
 
 struct PieceReport {
-  Duration total{};       // from asked for to there
+  Duration total{};  // from asked for to there
   Duration first_byte{};
   int attempts = 1;
   bool replaced = false;  // demand replaced the first attempt

@@ -55,7 +55,7 @@ class FetchedBytes {
 enum class PixelLayout : uint8_t { kHwc, kChw };
 
 struct OutputFormat {
-  int32_t width = 0;   // 0: as the stream, after rotation
+  int32_t width = 0;  // 0: as the stream, after rotation
   int32_t height = 0;
   PixelLayout layout = PixelLayout::kHwc;
   bool native = false;  // raw planes in the stream's own pixel format, as framemd5 hashes them

@@ -31,10 +31,10 @@ constexpr uint64_t MediaFingerprint() {
   uint64_t hash = 0xcbf29ce484222325ULL;
   const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 0x100000001b3ULL; };
   for (const char c : kBuild) add(static_cast<unsigned char>(c));
-  for (const uint64_t size : {sizeof(MediaApi), sizeof(VideoIndex), sizeof(StreamParameters),
-                              sizeof(Packet), sizeof(Frame), sizeof(DecodeRun), sizeof(NativeFrame),
-                              sizeof(OutputFormat), sizeof(ScanOptions), sizeof(ScanReport),
-                              sizeof(VideoDecoder::Options), sizeof(Status)}) {
+  for (const uint64_t size :
+       {sizeof(MediaApi), sizeof(VideoIndex), sizeof(StreamParameters), sizeof(Packet),
+        sizeof(Frame), sizeof(DecodeRun), sizeof(NativeFrame), sizeof(OutputFormat),
+        sizeof(ScanOptions), sizeof(ScanReport), sizeof(VideoDecoder::Options), sizeof(Status)}) {
     add(size);
   }
   return hash;

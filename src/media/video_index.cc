@@ -11,8 +11,8 @@ double VideoIndex::MeanFrameRate() const {
     const Rational& r = parameters.frame_rate;
     return r.num > 0 && r.den > 0 ? static_cast<double>(r.num) / r.den : 0;
   }
-  const double seconds = static_cast<double>(last - first) * parameters.time_base.num /
-                         parameters.time_base.den;
+  const double seconds =
+      static_cast<double>(last - first) * parameters.time_base.num / parameters.time_base.den;
   return static_cast<double>(frames.size() - 1) / seconds;
 }
 

@@ -20,8 +20,8 @@ inline constexpr int64_t kNoPts = INT64_MIN;
 // One packet in decode order.
 struct Packet {
   enum Flag : uint8_t {
-    kKey = 1,         // a verified sync point: decoding may start here
-    kDiscard = 2,     // needed for decoding, never shown (edit list)
+    kKey = 1,      // a verified sync point: decoding may start here
+    kDiscard = 2,  // needed for decoding, never shown (edit list)
     // No other frame refers to it, and it carries no parameter set. Set where the container or the
     // bytes read said so: in a file indexed by its sample table alone an H.264 packet mostly lacks
     // it, and whoever has the bytes at hand may look (ffmpeg/bitstream.h).
@@ -44,24 +44,24 @@ struct Packet {
 };
 
 struct StreamParameters {
-  std::string codec;            // FFmpeg's short name: h264, hevc, av1, vp9, ...
+  std::string codec;  // FFmpeg's short name: h264, hevc, av1, vp9, ...
   uint32_t codec_tag = 0;
-  std::string extradata;        // verbatim (avcC, hvcC, av1C, Annex B, ...)
-  int32_t width = 0;            // coded picture as the container tells it
+  std::string extradata;  // verbatim (avcC, hvcC, av1C, Annex B, ...)
+  int32_t width = 0;      // coded picture as the container tells it
   int32_t height = 0;
-  std::string pixel_format;     // FFmpeg's name: yuv420p, yuv420p10le, ...
+  std::string pixel_format;  // FFmpeg's name: yuv420p, yuv420p10le, ...
   int32_t profile = -99;
   int32_t level = -99;
   int32_t field_order = 0;
   int32_t color_range = 0, color_primaries = 2, color_transfer = 2, color_space = 2;
   int32_t chroma_location = 0;
-  int32_t video_delay = 0;      // has_b_frames
+  int32_t video_delay = 0;  // has_b_frames
   int32_t bits_per_raw_sample = 0, bits_per_coded_sample = 0;
   Rational sample_aspect_ratio{0, 1};
-  Rational time_base{1, 1};     // of pts and dts
-  Rational frame_rate{0, 1};    // informative only
-  int32_t rotation = 0;         // clockwise degrees to show it upright: 0, 90, 180, 270
-  bool flip = false;            // horizontal flip, after the rotation
+  Rational time_base{1, 1};   // of pts and dts
+  Rational frame_rate{0, 1};  // informative only
+  int32_t rotation = 0;       // clockwise degrees to show it upright: 0, 90, 180, 270
+  bool flip = false;          // horizontal flip, after the rotation
 };
 
 enum class Access : uint8_t {
@@ -82,22 +82,22 @@ enum class Verified : uint8_t { kNone = 0, kHeads = 1, kFull = 2 };
 
 // One frame in presentation order.
 struct Frame {
-  uint32_t packet = 0;    // index into packets
-  int64_t pts = kNoPts;   // in time_base; kNoPts where the container has none
+  uint32_t packet = 0;   // index into packets
+  int64_t pts = kNoPts;  // in time_base; kNoPts where the container has none
 };
 
 struct VideoIndex {
-  uint32_t stream = 0;          // FFmpeg's stream index in the container
-  std::string container;        // mov, matroska, mpegts, avi, ...
+  uint32_t stream = 0;    // FFmpeg's stream index in the container
+  std::string container;  // mov, matroska, mpegts, avi, ...
   StreamParameters parameters;
   std::vector<std::string> parameter_sets;  // extradata in force where it is not `parameters`'
-  std::vector<Packet> packets;  // decode order
-  std::vector<Frame> frames;    // presentation order: frame number = position
-  bool pts_monotonic = true;    // false: times cannot be asked for
-  bool truncated = false;       // the object ends before the container says so
+  std::vector<Packet> packets;              // decode order
+  std::vector<Frame> frames;                // presentation order: frame number = position
+  bool pts_monotonic = true;                // false: times cannot be asked for
+  bool truncated = false;                   // the object ends before the container says so
   Access access = Access::kPackets;
-  std::string demux_header;     // kDemux: bytes put in front of a range (PAT + PMT, ...)
-  int32_t demux_stream = 0;     // kDemux: AVStream::id (PID, track number) of this stream
+  std::string demux_header;             // kDemux: bytes put in front of a range (PAT + PMT, ...)
+  int32_t demux_stream = 0;             // kDemux: AVStream::id (PID, track number) of this stream
   std::vector<uint32_t> payload_sizes;  // kDemux: of packets[i] as demuxed; else empty
   Verified verified = Verified::kNone;
 

@@ -51,9 +51,9 @@ uint64_t BatchesFrom(const Slicing& slicing, uint64_t samples, uint64_t position
   return slicing.drop_last ? left / global : (left + global - 1) / global;
 }
 
-uint64_t SubstituteFor(const OrderSpec& spec, uint64_t epoch, uint64_t position,
-                       uint64_t attempt) {
-  Random random(DeriveKey(DeriveKey(KeyOf(spec, HashName("substitute/v1"), epoch), position), attempt));
+uint64_t SubstituteFor(const OrderSpec& spec, uint64_t epoch, uint64_t position, uint64_t attempt) {
+  Random random(
+      DeriveKey(DeriveKey(KeyOf(spec, HashName("substitute/v1"), epoch), position), attempt));
   return random.NextBelow(spec.samples);
 }
 

@@ -12,9 +12,9 @@ namespace forebay::order {
 namespace {
 
 TEST(Permutation, is_a_bijection_with_its_inverse_at_every_awkward_size) {
-  for (const uint64_t n : {0ULL, 1ULL, 2ULL, 3ULL, 4ULL, 5ULL, 7ULL, 15ULL, 16ULL, 17ULL, 255ULL,
-                           256ULL, 257ULL, 258ULL, 1023ULL, 1024ULL, 1025ULL, 65535ULL, 65536ULL,
-                           65537ULL, 99991ULL}) {
+  for (const uint64_t n : {0ULL,    1ULL,    2ULL,    3ULL,     4ULL,     5ULL,     7ULL,
+                           15ULL,   16ULL,   17ULL,   255ULL,   256ULL,   257ULL,   258ULL,
+                           1023ULL, 1024ULL, 1025ULL, 65535ULL, 65536ULL, 65537ULL, 99991ULL}) {
     const Permutation permutation(n, DeriveKey(7, n));
     std::vector<bool> seen(n, false);
     for (uint64_t i = 0; i < n; ++i) {

@@ -30,7 +30,8 @@ uint64_t CeilSqrt(uint64_t n) {
 }  // namespace
 
 Permutation::Permutation(uint64_t n, uint64_t key) : n_(n) {
-  for (int i = 0; i < kRounds; ++i) keys_[static_cast<size_t>(i)] = DeriveKey(key, static_cast<uint64_t>(i) + 1);
+  for (int i = 0; i < kRounds; ++i)
+    keys_[static_cast<size_t>(i)] = DeriveKey(key, static_cast<uint64_t>(i) + 1);
   if (n <= kTableMax) {
     table_.resize(n);
     inverse_.resize(n);

@@ -31,7 +31,7 @@ class Permutation {
   uint64_t a_ = 1;
   uint64_t b_ = 1;
   std::array<uint64_t, kRounds> keys_{};
-  std::vector<uint16_t> table_;    // n <= kTableMax
+  std::vector<uint16_t> table_;  // n <= kTableMax
   std::vector<uint16_t> inverse_;
 };
 

@@ -45,8 +45,8 @@ Result<const PlanItem*> Planner::Peek(Time now) {
     next_->due = now;
   } else {
     next_->urgency = steps_ahead <= 1 ? Urgency::kSoon : Urgency::kFar;
-    const auto step = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(runway_.step_s()));
+    const auto step =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(runway_.step_s()));
     next_->due = last_taken_ + (steps_ahead + 1) * step;
   }
   return &*next_;

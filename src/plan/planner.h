@@ -54,7 +54,7 @@ class Planner {
   Runway runway_;
   std::optional<PlanItem> next_;
   uint64_t sequence_ = 0;
-  uint64_t next_group_ = 0;   // of the next item that starts one
+  uint64_t next_group_ = 0;  // of the next item that starts one
   uint64_t groups_taken_ = 0;
   Time last_taken_{};
   bool head_waiting_ = false;

@@ -25,7 +25,7 @@ double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 // Acklam's rational approximation of the inverse normal distribution (relative error < 1.2e-9).
 double InverseNormal(double p) {
-  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                           1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
   constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
                           6.680131188771972e+01, -1.328068155288572e+01};
@@ -59,7 +59,8 @@ double Runway::Series::Mean() const {
 }
 
 void Runway::Series::KeepLast(size_t n) {
-  if (values.size() > n) values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(n));
+  if (values.size() > n)
+    values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(n));
 }
 
 Runway::Runway(const RunwayOptions& options)
@@ -145,7 +146,8 @@ std::vector<double> Runway::FittedFetches() const {
   const order::Permutation scatter(kReplayGroups, 1);
   fetches.reserve(kReplayGroups);
   for (int i = 0; i < kReplayGroups; ++i) {
-    const double u = (static_cast<double>(scatter.At(static_cast<uint64_t>(i))) + 0.5) / kReplayGroups;
+    const double u =
+        (static_cast<double>(scatter.At(static_cast<uint64_t>(i))) + 0.5) / kReplayGroups;
     fetches.push_back(
         std::exp(fit.mu + fit.sigma * InverseNormal(std::pow(u, 1.0 / parts_per_group_))));
   }
@@ -163,7 +165,8 @@ double Runway::MeanWait(const std::vector<double>& fetch_s, int depth) const {
     const auto d = static_cast<size_t>(depth);
     const double asked = g >= d ? take[g - d] : 0;
     const double decode = decode_s_.values.empty() ? 0
-                          : decode_s_.values[g % decode_s_.values.size()] / options_.decode_threads;
+                                                   : decode_s_.values[g % decode_s_.values.size()] /
+                                                         options_.decode_threads;
     ready = std::max(asked + fetch_s[g], ready) + decode;
     const double due = g > 0 ? take[g - 1] + step : 0;
     take[g] = std::max(due, ready);

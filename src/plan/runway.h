@@ -18,8 +18,8 @@
 namespace forebay::plan {
 
 struct RunwayOptions {
-  double fixed_s = -1;          // >= 0: this runway, converted to groups by the measured step time
-  int depth_max = 64;           // groups; the ring's capacity
+  double fixed_s = -1;  // >= 0: this runway, converted to groups by the measured step time
+  int depth_max = 64;   // groups; the ring's capacity
   int decode_threads = 1;
 };
 
@@ -52,7 +52,7 @@ class Runway {
     std::vector<double> values = {};
   };
   struct LatencyFit {
-    double mu = 0;     // of ln(seconds), raised by its standard error
+    double mu = 0;  // of ln(seconds), raised by its standard error
     double sigma = 0;
     bool valid = false;
   };
@@ -66,11 +66,11 @@ class Runway {
 
   RunwayOptions options_;
   int depth_;
-  int bonus_ = 0;              // depth added because the model was too hopeful
+  int bonus_ = 0;  // depth added because the model was too hopeful
   int clean_steps_ = 0;
-  double recent_wait_s_ = 0;   // exponential mean
+  double recent_wait_s_ = 0;  // exponential mean
   int parts_per_group_ = 1;
-  double wait_one_less_s_ = 0; // what one group less would wait, for Explain
+  double wait_one_less_s_ = 0;  // what one group less would wait, for Explain
   Series part_log_s_{512};
   Series fetch_s_{64};
   Series decode_s_{64};

@@ -31,7 +31,7 @@ struct RequestOptions {
 struct ObjectInfo {
   std::string key;
   uint64_t size = 0;
-  std::string etag;             // opaque, without quotes
+  std::string etag;  // opaque, without quotes
   int64_t modified_unix_s = 0;
 };
 
@@ -48,13 +48,13 @@ struct ReadRequest {
 };
 
 struct ReadResult {
-  uint64_t bytes = 0;        // == range.size() unless clamped
+  uint64_t bytes = 0;  // == range.size() unless clamped
   uint64_t object_size = 0;
   std::string etag;
   std::string request_id;
   int attempts = 1;
-  Duration first_byte{};     // of the successful attempt
-  Duration total{};          // of all attempts and the waits between them
+  Duration first_byte{};  // of the successful attempt
+  Duration total{};       // of all attempts and the waits between them
 };
 
 struct HeadRequest {
@@ -79,9 +79,9 @@ struct ListPage {
 
 struct PutRequest {
   std::string key;
-  std::vector<ByteView> body;      // must live until the callback
+  std::vector<ByteView> body;  // must live until the callback
   std::string content_type = "application/octet-stream";
-  bool if_none_match = false;      // fail with kPreconditionFailed when the key exists
+  bool if_none_match = false;  // fail with kPreconditionFailed when the key exists
   RequestOptions options;
 };
 
@@ -92,14 +92,14 @@ struct PutResult {
 struct PartRequest {
   std::string key;
   std::string upload_id;
-  int part_number = 1;         // 1 .. 10,000
+  int part_number = 1;  // 1 .. 10,000
   std::vector<ByteView> body;
   RequestOptions options;
 };
 
 struct UploadRequest {  // of an upload as a whole: create, complete, abort
   std::string key;
-  std::string upload_id;             // "" in create
+  std::string upload_id;                // "" in create
   std::vector<std::string> part_etags;  // complete: etag of part i + 1
   std::string content_type = "application/octet-stream";
   RequestOptions options;

@@ -149,9 +149,9 @@ Status EpollLoop::ChangeWatch(int fd, uint32_t events) {
   FB_ASSERT(InThread());
   const auto found = watchers_.find(fd);
   if (found == watchers_.end()) return Status(Code::kInternal, "this descriptor is not watched");
-  epoll_event event{.events = events,
-                    .data = {.u64 = (uint64_t{found->second->generation} << 32) |
-                                    static_cast<uint32_t>(fd)}};
+  epoll_event event{
+      .events = events,
+      .data = {.u64 = (uint64_t{found->second->generation} << 32) | static_cast<uint32_t>(fd)}};
   if (::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) != 0) return OsError("epoll_ctl mod");
   return {};
 }

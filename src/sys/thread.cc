@@ -48,9 +48,8 @@ Result<std::unique_ptr<WorkPool>> WorkPool::Make(const Options& options) {
   }
   std::unique_ptr<WorkPool> pool(new WorkPool(options));
   for (size_t i = 0; i < options.threads; ++i) {
-    FB_ASSIGN_OR_RETURN(auto thread,
-                        NamedThread::Make(fmt::format("{}-{}", options.name, i),
-                                          [raw = pool.get()] { raw->Work(); }));
+    FB_ASSIGN_OR_RETURN(auto thread, NamedThread::Make(fmt::format("{}-{}", options.name, i),
+                                                       [raw = pool.get()] { raw->Work(); }));
     pool->threads_.push_back(std::move(thread));
   }
   return pool;
