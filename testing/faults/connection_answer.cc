@@ -175,9 +175,10 @@ void Connection::AbortAnswer(const char* outcome) {
 
 void Connection::FinishExchange(const char* outcome) {
   Record(outcome);
-  const bool clean_upstream = upstream_body_ != nullptr && upstream_body_->leaves_upstream_clean() &&
-                              upstream_keep_alive_ && request_framer_.done() &&
-                              upstream_out_.empty() && !upstream_write_broken_;
+  const bool clean_upstream = upstream_body_ != nullptr &&
+                              upstream_body_->leaves_upstream_clean() && upstream_keep_alive_ &&
+                              request_framer_.done() && upstream_out_.empty() &&
+                              !upstream_write_broken_;
   body_.reset();
   upstream_body_ = nullptr;
   if (upstream_.valid() && clean_upstream) {

@@ -43,7 +43,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   auto& server = flags.server;
   app.add_option("--listen", server.listen, "HOST:PORT to serve on (port 0: a free one)")
       ->capture_default_str();
-  auto* upstream = app.add_option("--upstream", server.upstream, "http://HOST:PORT to stand before");
+  auto* upstream =
+      app.add_option("--upstream", server.upstream, "http://HOST:PORT to stand before");
   app.add_option("--root", server.root, "serve this folder instead: DIR/bucket/key")
       ->excludes(upstream);
   app.add_option("--latency", flags.latency,
@@ -54,7 +55,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--rules", flags.rules_file, "JSON file of faults");
   app.add_option("--seed", flags.seed, "of everything that is drawn")->capture_default_str();
   app.add_option("--control", server.control, "loopback HOST:PORT of the control port");
-  app.add_option("--port-file", flags.port_file, "also write the first line of stdout to this file");
+  app.add_option("--port-file", flags.port_file,
+                 "also write the first line of stdout to this file");
   app.add_option("--threads", server.threads, "loops; 0: one per core, at most 8");
   app.add_option("--log", server.log_limit, "requests kept in the log")->capture_default_str();
   app.add_option("--idle-timeout", server.limits.idle_s, "seconds a connection may idle")

@@ -314,14 +314,15 @@ bool BitstreamReader::VisitNal(PartialPacket* packet, ByteRange nal, PictureHead
   if (first.empty()) return false;
   const bool h264 = kind_ == Kind::kH264;
   const uint8_t type = h264 ? At(first, 0) & 31 : At(first, 0) >> 1 & 63;
-  const bool is_set = h264 ? type == kH264Sps || type == kH264Pps
-                           : type >= kHevcVps && type <= kHevcPps;
+  const bool is_set =
+      h264 ? type == kH264Sps || type == kH264Pps : type >= kHevcVps && type <= kHevcPps;
   if (is_set) {
     head->has_sets = true;
     head->disposable = false;
     if (sets != nullptr) {
       ByteView bytes = packet->Get(nal.offset, std::min(nal.size(), kSetBytesMax));
-      while (!bytes.empty() && At(bytes, bytes.size() - 1) == 0) bytes = bytes.first(bytes.size() - 1);
+      while (!bytes.empty() && At(bytes, bytes.size() - 1) == 0)
+        bytes = bytes.first(bytes.size() - 1);
       if (!bytes.empty()) sets->push_back({type, std::string(AsText(bytes))});
     }
     return false;
@@ -409,8 +410,8 @@ bool BitstreamReader::VisitHevc(PartialPacket* packet, ByteRange nal, PictureHea
   }
   if (type == 6 || type == 7) head->leading = Leading::kDecodable;
   if (type == 8 || type == 9) head->leading = Leading::kSkipped;
-  head->disposable = type < 16 && type % 2 == 0 && head->temporal_id >= highest_temporal_id_ &&
-                     !head->has_sets;
+  head->disposable =
+      type < 16 && type % 2 == 0 && head->temporal_id >= highest_temporal_id_ && !head->has_sets;
   return true;
 }
 
@@ -461,7 +462,8 @@ uint32_t BitstreamReader::SetKey(const ParameterSet& set) const {
   if (kind_ == Kind::kH264) {
     // An SPS has its id behind profile, constraints and level.
     const size_t at = set.type == kH264Sps ? 4 : 1;
-    if (bytes.size() > at) id = Bits(bytes.subspan(at, std::min<size_t>(bytes.size() - at, 8))).TakeUe();
+    if (bytes.size() > at)
+      id = Bits(bytes.subspan(at, std::min<size_t>(bytes.size() - at, 8))).TakeUe();
   } else if (bytes.size() > 2) {
     if (set.type == kHevcVps) id = At(bytes, 2) >> 4;
     if (set.type == kHevcPps) {

@@ -137,8 +137,8 @@ Result<size_t> CachedSource::Read(uint64_t offset, MutableBytes into) {
 
 Result<size_t> MemorySource::Read(uint64_t offset, MutableBytes into) {
   if (offset >= size()) return size_t{0};
-  const ByteView from = offset < front_.size() ? front_.subspan(offset)
-                                               : back_.subspan(offset - front_.size());
+  const ByteView from =
+      offset < front_.size() ? front_.subspan(offset) : back_.subspan(offset - front_.size());
   const size_t n = std::min(into.size(), from.size());
   std::memcpy(into.data(), from.data(), n);
   return n;
@@ -152,8 +152,8 @@ std::string AvError(int error) {
 
 int Demuxer::ReadPacket(void* self, uint8_t* into, int size) {
   auto* demuxer = static_cast<Demuxer*>(self);
-  auto got = demuxer->source_->Read(demuxer->position_,
-                                    {reinterpret_cast<std::byte*>(into), static_cast<size_t>(size)});
+  auto got = demuxer->source_->Read(
+      demuxer->position_, {reinterpret_cast<std::byte*>(into), static_cast<size_t>(size)});
   if (!got.ok()) {
     demuxer->source_status_ = std::move(got).status();
     return AVERROR(EIO);

@@ -235,9 +235,9 @@ class Mapper {
   // A box whose content reads as zeros. libavformat must not take zeros for content, so what is
   // not mdat becomes `free`.
   Result<bool> SkipBox(const Box& box, uint64_t size) {
-    std::vector<std::byte> header(window_.begin() + static_cast<ptrdiff_t>(position_ - window_at_),
-                                  window_.begin() + static_cast<ptrdiff_t>(position_ - window_at_ +
-                                                                           box.header));
+    std::vector<std::byte> header(
+        window_.begin() + static_cast<ptrdiff_t>(position_ - window_at_),
+        window_.begin() + static_cast<ptrdiff_t>(position_ - window_at_ + box.header));
     if (box.type != Type("mdat")) std::memcpy(header.data() + 4, "free", 4);
     source_.Add(position_, std::move(header));
     if (box.type == Type("mdat")) mdat_ = {position_, position_ + size};
@@ -268,16 +268,19 @@ class Mapper {
   Status NoMoov() const {
     if (damaged_at_ != UINT64_MAX) {
       return Status(Code::kDataLoss, fmt::format("no moov box (the index of the samples): the file "
-                                                 "is cut short or damaged at byte {}", damaged_at_));
+                                                 "is cut short or damaged at byte {}",
+                                                 damaged_at_));
     }
     if (mdat_.end > object_->size()) {
-      return Status(Code::kDataLoss,
-                    fmt::format("no moov box (the index of the samples): the file is cut short, its "
-                                "media bytes should end at {} and the object has {} bytes",
-                                mdat_.end, object_->size()));
+      return Status(
+          Code::kDataLoss,
+          fmt::format("no moov box (the index of the samples): the file is cut short, its "
+                      "media bytes should end at {} and the object has {} bytes",
+                      mdat_.end, object_->size()));
     }
-    return Status(Code::kDataLoss, "no moov box (the index of the samples): the file is cut short, "
-                                   "or was never finished");
+    return Status(Code::kDataLoss,
+                  "no moov box (the index of the samples): the file is cut short, "
+                  "or was never finished");
   }
 
   ObjectReader* object_;

@@ -87,8 +87,8 @@ int64_t RunStart(const VideoIndex& index, uint32_t t) {
 void FramesByTime(StreamScan* scan) {
   auto& index = scan->index;
   index.frames.clear();
-  // RunStart walks back; the starts ascend nearly as the packets do, so a file's sum stays small but
-  // for frames that have none: those are only in front of the first sync packet.
+  // RunStart walks back; the starts ascend nearly as the packets do, so a file's sum stays small
+  // but for frames that have none: those are only in front of the first sync packet.
   int64_t first_key_pts = INT64_MAX;
   uint32_t first_key = UINT32_MAX;
   for (uint32_t i = 0; i < index.packets.size() && first_key == UINT32_MAX; ++i) {

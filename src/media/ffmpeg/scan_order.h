@@ -39,8 +39,8 @@ class OrderReader {
 // does where it is known (INT64_MIN: not known for that packet).
 bool TimesAreSound(const StreamScan& scan);
 
-// index.frames from the packets' times, in a stream whose times are sound: shown packets that can be
-// reached from a sync packet.
+// index.frames from the packets' times, in a stream whose times are sound: shown packets that can
+// be reached from a sync packet.
 void FramesByTime(StreamScan* scan);
 
 // Sets pts_monotonic from frames.

@@ -15,10 +15,10 @@ extern "C" {
 namespace forebay::media::ffmpeg {
 namespace {
 
-constexpr uint64_t kFirstBytes = 48;   // mostly enough to the first slice
+constexpr uint64_t kFirstBytes = 48;  // mostly enough to the first slice
 constexpr size_t kProbesMax = 16384;
-constexpr uint32_t kOrderPackets = 10; // behind each of two sync packets
-constexpr int kRoundsMax = 12;         // each adds one unit of a packet
+constexpr uint32_t kOrderPackets = 10;  // behind each of two sync packets
+constexpr int kRoundsMax = 12;          // each adds one unit of a packet
 
 // The heads of one stream's packets while they are fetched.
 class Prober {
@@ -53,7 +53,8 @@ class Prober {
       const ByteView prefix = KnownAt(pieces, at);
       if (prefix.size() <= length_size) return start;
       uint64_t size = 0;
-      for (const std::byte b : prefix.first(length_size)) size = size << 8 | std::to_integer<uint64_t>(b);
+      for (const std::byte b : prefix.first(length_size))
+        size = size << 8 | std::to_integer<uint64_t>(b);
       const uint64_t known = std::min<uint64_t>(size, prefix.size() - length_size);
       for (uint64_t k = length_size; k > 0; --k) {
         start.push_back(static_cast<std::byte>(known >> (8 * (k - 1))));
@@ -171,7 +172,8 @@ std::string DoubtOfSets(const StreamScan& scan, const std::vector<uint32_t>& key
       if (std::find(outside.begin(), outside.end(), set) == outside.end()) differ = true;
     }
   }
-  const size_t complete = std::max<size_t>(outside.size(), scan.index.parameters.codec == "h264" ? 2 : 3);
+  const size_t complete =
+      std::max<size_t>(outside.size(), scan.index.parameters.codec == "h264" ? 2 : 3);
   if (differ && fewest < complete) return "parameter sets change inside the stream";
   return {};
 }
@@ -287,17 +289,16 @@ Status CompleteParameters(ObjectReader* object, const AVCodecParameters* paramet
   take(decoder->pix_fmt, decoder->width, decoder->height);
   if (!to.pixel_format.empty() && to.width > 0) return {};
   const auto& packets = scan->index.packets;
-  const auto key = std::find_if(packets.begin(), packets.end(), [](const Packet& p) {
-    return (p.flags & Packet::kKey) != 0;
-  });
+  const auto key = std::find_if(packets.begin(), packets.end(),
+                                [](const Packet& p) { return (p.flags & Packet::kKey) != 0; });
   constexpr uint32_t kBytesMax = 16u << 20;
   if (key == packets.end() || key->size > kBytesMax) return {};
   PacketPtr packet(av_packet_alloc());
   if (packet == nullptr || av_new_packet(packet.get(), static_cast<int>(key->size)) < 0) {
     return Status(Code::kResourceExhausted, "no memory for a packet");
   }
-  FB_RETURN_IF_ERROR(object->Read(
-      key->offset, {reinterpret_cast<std::byte*>(packet->data), size_t{key->size}}));
+  FB_RETURN_IF_ERROR(
+      object->Read(key->offset, {reinterpret_cast<std::byte*>(packet->data), size_t{key->size}}));
   AVFrame* frame = av_frame_alloc();
   if (avcodec_send_packet(decoder.get(), packet.get()) >= 0 &&
       avcodec_send_packet(decoder.get(), nullptr) >= 0 && frame != nullptr &&

@@ -10,8 +10,8 @@
 namespace forebay::media::ffmpeg {
 namespace {
 
-// Where a packet's payload lies in the object: behind AVPacket::pos by a few bytes that are the same
-// throughout a container, mostly. Every payload is compared with the object's bytes.
+// Where a packet's payload lies in the object: behind AVPacket::pos by a few bytes that are the
+// same throughout a container, mostly. Every payload is compared with the object's bytes.
 class PayloadFinder {
  public:
   explicit PayloadFinder(CachedSource* source) : source_(source) {}
@@ -70,8 +70,10 @@ struct Stream {
     if (scan.index.packets.size() == before) return {};
     Packet& p = scan.index.packets.back();
     const PictureHead head = scan.reader.Read(BytesOf(packet));
-    if (head.disposable) p.flags |= Packet::kDisposable;
-    else p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
+    if (head.disposable)
+      p.flags |= Packet::kDisposable;
+    else
+      p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
     if (order->understands()) scan.orders.push_back(order->Read(BytesOf(packet), head));
     scan.heads.push_back(head);
     scan.head_read.push_back(true);
@@ -122,9 +124,9 @@ Result<std::vector<VideoIndex>> ScanByReading(ObjectReader* object, const ScanOp
   }
   for (Stream& stream : streams) {
     const AVStream* av_stream = context->streams[stream.builder.stream()];
-    FB_RETURN_IF_ERROR(results.Add(
-        Finish(object, av_stream, std::move(stream.builder.scan()), options, report),
-        static_cast<unsigned>(av_stream->index)));
+    FB_RETURN_IF_ERROR(
+        results.Add(Finish(object, av_stream, std::move(stream.builder.scan()), options, report),
+                    static_cast<unsigned>(av_stream->index)));
   }
   return results.Take();
 }

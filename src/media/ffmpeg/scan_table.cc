@@ -36,7 +36,8 @@ Result<VideoIndex> FinishTable(ObjectReader* object, AVStream* stream, StreamSca
     FB_RETURN_IF_ERROR(ProbeHeads(object, stream->codecpar, &scan, report));
   }
   FB_RETURN_IF_ERROR(CompleteParameters(object, stream->codecpar, &scan));
-  if (options.verify == Verified::kNone || (options.verify == Verified::kHeads && scan.doubt.empty())) {
+  if (options.verify == Verified::kNone ||
+      (options.verify == Verified::kHeads && scan.doubt.empty())) {
     scan.index.verified = options.verify;
     FramesByTime(&scan);
   } else {
@@ -51,9 +52,9 @@ Result<VideoIndex> FinishTable(ObjectReader* object, AVStream* stream, StreamSca
 
 Result<std::vector<VideoIndex>> ScanByTable(ObjectReader* object, SparseSource* source,
                                             const ScanOptions& options, ScanReport* report) {
-  FB_ASSIGN_OR_RETURN(auto demuxer,
-                      Demuxer::Open(source, {.format = "mov",
-                                             .flags = AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN}));
+  FB_ASSIGN_OR_RETURN(
+      auto demuxer,
+      Demuxer::Open(source, {.format = "mov", .flags = AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN}));
   Results results(report);
   auto builders = MakeBuilders(demuxer->context(), options.frames_max, &results);
   PacketPtr packet(av_packet_alloc());

@@ -15,8 +15,8 @@ struct StreamScan {
   // Of every packet where the media bytes were read, else only of those looked at: see `read`.
   std::vector<PictureHead> heads;
   std::vector<bool> head_read;
-  // Output order as the bitstream gives it (sequence << 32 | picture order count), per packet, where
-  // it was read; empty: this codec does not tell.
+  // Output order as the bitstream gives it (sequence << 32 | picture order count), per packet,
+  // where it was read; empty: this codec does not tell.
   std::vector<int64_t> orders;
   // Packets at which the container changes the extradata, with index.parameter_sets's number.
   std::vector<std::pair<uint32_t, uint16_t>> set_changes;
