@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "testing/faults/server.h"
 
 namespace forebay::faults {
 namespace {
@@ -19,9 +20,6 @@ constexpr double kLinger_s = 2;
 Duration Seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }
-
-// A target under this path is the control port's business.
-constexpr std::string_view kControlPath = "/_faults";
 
 }  // namespace
 

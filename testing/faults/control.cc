@@ -124,27 +124,29 @@ void ServeControl(sys::EventLoop& loop, Fd client, ControlHandler handler) {
 
 Server::ControlReply Server::Control(std::string_view method, std::string_view target,
                                      std::string_view body) {
-  const auto path = target.substr(0, target.find('?'));
+  auto path = target.substr(0, target.find('?'));
+  if (!path.starts_with(kControlPath)) return {404, ErrorJson("no such control")};
+  path.remove_prefix(kControlPath.size());
   const bool get = method == "GET";
-  if (get && path == "/_faults/stats") {
+  if (get && path == "/stats") {
     return {200, shared_.stats->ToJson(shared_.plan->latency_scale())};
   }
-  if (get && path == "/_faults/log") {
+  if (get && path == "/log") {
     return {200, shared_.stats->LogToJson(QueryNumber(target, "after", 0),
                                           QueryNumber(target, "limit", UINT64_MAX))};
   }
   if (method != "POST") return {404, ErrorJson("no such control")};
-  if (path == "/_faults/rules") {
+  if (path == "/rules") {
     const Status applied = shared_.plan->Apply(body, Plan::Clock::now());
     return applied.ok() ? ControlReply{200, "{\"ok\":true}"}
                         : ControlReply{400, ErrorJson(applied.message())};
   }
-  if (path == "/_faults/reset") {
+  if (path == "/reset") {
     shared_.stats->Reset();
     shared_.plan->Reset(Plan::Clock::now());
     return {200, "{\"ok\":true}"};
   }
-  if (path == "/_faults/refuse") return ControlRefuse(body);
+  if (path == "/refuse") return ControlRefuse(body);
   return {404, ErrorJson("no such control")};
 }
 

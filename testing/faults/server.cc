@@ -92,13 +92,11 @@ Server::~Server() {
 
 std::string Server::DescribeJson() const {
   nlohmann::ordered_json json = {{"schema", "forebay.faults/1"},
-                                 {"listen", address_.ToString()},
-                                 {"port", address_.port()},
-                                 {"url", "http://" + address_.ToString()}};
+                                 {"endpoint", "http://" + address_.ToString()},
+                                 {"port", address_.port()}};
   if (control_listener_.valid()) {
-    json["control"] = control_address_.ToString();
+    json["control"] = fmt::format("http://{}{}", control_address_.ToString(), kControlPath);
     json["control_port"] = control_address_.port();
-    json["control_url"] = "http://" + control_address_.ToString();
   }
   return json.dump();
 }

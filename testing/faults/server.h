@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forebay/status.h"
@@ -12,6 +13,9 @@
 #include "testing/faults/sockets.h"
 
 namespace forebay::faults {
+
+// Where the control port's requests live; refused on the port that clients use.
+inline constexpr std::string_view kControlPath = "/_faults";
 
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";
@@ -35,7 +39,7 @@ class Server {
 
   const Address& address() const { return address_; }
   const Address& control_address() const { return control_address_; }
-  // {"schema":"forebay.faults/1","listen":..,"port":..,"url":..,"control":..,"control_port":..}
+  // {"schema":"forebay.faults/1","endpoint":URL,"port":..,"control":URL,"control_port":..}
   std::string DescribeJson() const;
 
   // One request to the control port; any thread.
