@@ -1,0 +1,53 @@
+"""Forebay feeds GPUs straight from object storage.
+
+>>> import forebay as fb
+>>> clips = fb.VideoClips("s3://bucket/drives/", frames=8, step=3, hop=10)
+>>> for batch in fb.Loader(clips, batch_size=4, seed=7, epochs=1, output="torch"):
+...     train(batch["front"])  # uint8 [4, 8, H, W, 3]
+"""
+
+from ._core import __version__
+from .clips import VideoClips, skip
+from .errors import (
+    CancelledError,
+    DataLossError,
+    DeadlineExceededError,
+    ForebayError,
+    ForkError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    PreconditionFailedError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from .gcguard import gc_guard
+from .labels import Labels
+from .loader import Loader
+from .video import Video, index
+
+__all__ = [
+    "CancelledError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "ForebayError",
+    "ForkError",
+    "InternalError",
+    "InvalidArgumentError",
+    "Labels",
+    "Loader",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "PreconditionFailedError",
+    "ResourceExhaustedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "Video",
+    "VideoClips",
+    "__version__",
+    "gc_guard",
+    "index",
+    "skip",
+]

@@ -1,0 +1,21 @@
+"""The ``forebay`` command of the wheel: becomes the program that is packed beside this file."""
+
+import os
+import sys
+
+
+def main():
+    _become("forebay")
+
+
+def faults():
+    _become("forebay-faults")
+
+
+def _become(name):
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    try:
+        os.execv(program, [name, *sys.argv[1:]])
+    except OSError as error:
+        print(f"{name}: {program}: {error.strerror}", file=sys.stderr)
+        sys.exit(253)

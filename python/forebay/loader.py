@@ -1,0 +1,448 @@
+"""The training loop's end of Forebay."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+import weakref
+
+import numpy as np
+
+from . import _core, check, gcguard, ranks, units
+from .clips import VideoClips, skip
+from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
+from .labels import LabelJoin
+from .storage import to_store_options
+
+_KINDS = {
+    "numpy": _core.ArrayKind.NUMPY,
+    "torch": _core.ArrayKind.DLPACK_BOOL_AS_UINT8,
+    "dlpack": _core.ArrayKind.DLPACK,
+}
+_FOREVER_S = 1e9
+_STATE_FIELDS = ("schema", "spec_hash", "catalog_hash", "seed", "epoch", "position", "skips")
+
+
+class Loader:
+    """Batches of ``dataset``, in a seeded order, fetched and decoded ahead by native threads.
+
+    Each ``iter`` yields the batches of one epoch, the next ``iter`` those of the next; an epoch
+    that was left early counts as done. A batch is a dict of arrays: one for each camera, uint8
+    ``[B, T, H, W, 3]`` (see ``VideoClips``), the labels' columns, and
+
+    - ``_sample``, int64 ``[B]``: the samples' indices in the catalog;
+    - ``_epoch``, int32 ``[B]``;
+    - ``_pad``, bool ``[B]``, with ``drop_last=False`` only: True where the last batch was filled up
+      by repeating samples from the epoch's start.
+
+    Batch t of an epoch is positions ``[t*B*W, (t+1)*B*W)`` of the order for world size W, of which
+    rank r takes B from ``t*B*W + r*B``. The order depends on data set, seed and epoch alone.
+
+    Arrays share memory with the loader (nothing is copied) and stay valid as long as they are
+    referenced, after ``close`` too.
+
+    Threads start with the first ``next``. A loader that has none yet may cross a ``fork``;
+    afterwards its use in the child is refused with ``ForkError``. Pickling (for spawn and
+    forkserver) keeps arguments and position.
+
+    Args:
+        dataset: a ``VideoClips``.
+        batch_size: samples per rank and batch.
+        seed: of the order.
+        epochs: how many there are; None: no end.
+        shuffle: False: the catalog's order.
+        drop_last: True: an incomplete last batch is left out. False: it is filled up, see ``_pad``.
+        output: ``"numpy"``, ``"torch"`` (tensors made by DLPack) or ``"dlpack"`` (objects with
+            ``__dlpack__``, for any framework).
+        device: ``"cpu"``.
+        rank, world_size: this process's slice; None: found from torch.distributed, Ray Train,
+            torchrun's, MPI's or Slurm's variables, and printed once.
+        memory: the byte budget of everything fetched and decoded ahead: ``"2GiB"`` or an int.
+        runway: how far ahead data is kept ready: ``"auto"`` (measured), seconds (``1.5``,
+            ``"1.5s"``), or ``"off"`` or 0 (nothing is fetched ahead).
+        decode_threads: None: one less than there are cores.
+        held_limit: how many batches may be referenced at once before the next one is refused with
+            ``ResourceExhaustedError``.
+        on_bad_sample: ``"raise"``, or ``forebay.skip(max=10)``.
+        timeout: seconds (or ``"30s"``) that ``next`` waits at most, then ``DeadlineExceededError``;
+            None: as long as the store's own deadlines let it.
+        num_workers, prefetch_factor, pin_memory: accepted for the sake of code written for
+            ``torch.utils.data.DataLoader``; they change nothing.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        *,
+        batch_size=1,
+        seed=0,
+        epochs=None,
+        shuffle=True,
+        drop_last=True,
+        output="numpy",
+        device="cpu",
+        rank=None,
+        world_size=None,
+        memory="2GiB",
+        runway="auto",
+        decode_threads=None,
+        held_limit=4,
+        on_bad_sample="raise",
+        timeout=None,
+        num_workers=None,
+        prefetch_factor=None,
+        pin_memory=None,
+    ):
+        self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        self._core = None
+        self._closed = False
+        if not isinstance(dataset, VideoClips):
+            raise InvalidArgumentError(f"dataset={dataset!r} must be a forebay.VideoClips")
+        self._options = _loader_options(self._arguments)
+        self._output = check.one_of("output", output, tuple(_KINDS))
+        if device != "cpu":
+            raise InvalidArgumentError(f"device={device!r}: only 'cpu' is supported")
+        self._timeout = _FOREVER_S if timeout is None else units.parse_seconds(timeout, "timeout")
+        for name in ("num_workers", "prefetch_factor"):
+            if self._arguments[name] is not None:
+                check.integer(name, self._arguments[name], least=0)
+        self._torch = _import_torch() if output == "torch" else None
+        place = ranks.find_place(rank, world_size)
+        self._options.rank, self._options.world_size = place.rank, place.world_size
+
+        self._dataset = dataset
+        self._store = to_store_options(dataset.storage_options)
+        self._lock = threading.RLock()  # one consumer at a time
+        self._iterator = None  # the latest
+        self._started = False  # threads may live
+        self._at_start_of = 0  # the epoch that the next batch opens; None: in the middle of one
+        self._process = os.getpid()
+        self._make_core()
+        ranks.announce(place)
+        _live_loaders.add(self)
+
+    # What a training loop asks for.
+
+    def __iter__(self):
+        with self._lock:
+            core = self._live_core()
+            left = self._iterator
+            if self._leave_iterator(core):
+                self._jump(core, left.epoch + 1)
+            self._iterator = _Epoch(self)
+            return self._iterator
+
+    def __len__(self):
+        """Batches of one whole epoch, exactly."""
+        return self._live_core().batches_per_epoch
+
+    def set_epoch(self, epoch):
+        """The next ``iter`` starts at the beginning of ``epoch``.
+
+        A position inside the same epoch that ``load_state_dict`` has just set is kept, so that
+        loops that call both resume where they should.
+        """
+        epoch = check.integer("epoch", epoch, least=0, most=2**31 - 1)
+        with self._lock:
+            core = self._live_core()
+            left_early = self._leave_iterator(core)
+            if left_early or epoch != self._epoch_ahead(core):
+                self._jump(core, epoch)
+
+    def state_dict(self):
+        """The position as JSON-able values, under 1 KiB without skips; the same on every rank.
+
+        It counts what ``next`` has returned, not what is fetched ahead.
+        """
+        with self._lock:
+            core = self._live_core()
+            state = {name: getattr(core.state(), name) for name in _STATE_FIELDS}
+            if self._at_start_of is not None:
+                state.update(epoch=self._at_start_of, position=0)
+            return state
+
+    def load_state_dict(self, state):
+        """Goes on from ``state``, on any rank and world size.
+
+        Errors: InvalidArgumentError naming what differs (data set, seed, clip arguments, ...).
+        """
+        with self._lock:
+            core = self._live_core()
+            core.load_state(_to_core_state(state))
+            if self._iterator is not None:
+                self._iterator.leave()
+                self._iterator = None
+            loaded = core.state()
+            self._at_start_of = loaded.epoch if loaded.position == 0 else None
+
+    def metrics(self):
+        """A flat dict of numbers, named as in Prometheus, for any logger."""
+        return dict(self._live_core().metrics())
+
+    def close(self):
+        """Ends the threads and gives the memory back; arrays still referenced stay valid."""
+        self._closed = True
+        if self._core is not None and self._core.usable:
+            self._core.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # What frameworks look for.
+
+    @property
+    def dataset(self):
+        return self._dataset
+
+    @property
+    def batch_size(self):
+        return self._options.batch_size
+
+    @property
+    def drop_last(self):
+        return self._options.drop_last
+
+    @property
+    def rank(self):
+        return self._options.rank
+
+    @property
+    def world_size(self):
+        return self._options.world_size
+
+    @property
+    def sample_count(self):
+        """Samples of the data set, over all ranks."""
+        return self._live_core().sample_count
+
+    def __repr__(self):
+        return (
+            f"forebay.Loader({self._dataset.uri!r}, batch_size={self.batch_size}, "
+            f"rank={self.rank}, world_size={self.world_size})"
+        )
+
+    def __reduce__(self):
+        moved = self._iterator is not None or self._at_start_of != 0
+        return _unpickle, (self._arguments, self.state_dict() if moved else None)
+
+    # Within.
+
+    def _make_core(self):
+        self._core = _core.Loader.make_clips(self._dataset._to_core(), self._options, self._store)
+        self._join = None
+        if self._dataset.labels is not None:
+            self._join = LabelJoin(
+                self._dataset.labels, self._core, self._dataset.frames, self._store
+            )
+
+    def _live_core(self):
+        """The C++ loader of this process. Made anew in a child that forked before it had threads."""
+        if self._closed:
+            raise CancelledError(f"{self!r} is closed")
+        if not self._core.usable:
+            if self._started:
+                raise ForkError(
+                    f"this forebay.Loader was created before fork, and its threads live in process "
+                    f"{self._process} only: make it in the child (this is process {os.getpid()})"
+                )
+            state = self._core.state()
+            self._process = os.getpid()
+            self._make_core()
+            self._core.load_state(state)
+        return self._core
+
+    def _epoch_ahead(self, core):
+        return self._at_start_of if self._at_start_of is not None else core.state().epoch
+
+    def _jump(self, core, epoch):
+        core.set_epoch(epoch)
+        self._at_start_of = epoch
+
+    def _leave_iterator(self, core):
+        """Ends the latest iterator. True: it was left in the middle of an epoch."""
+        left, self._iterator = self._iterator, None
+        if left is None:
+            return False
+        left.leave()
+        if left.done or not left.delivered:
+            return False
+        # `zip(range(len(loader)), loader)` takes every batch and never asks for the end. Asking
+        # here keeps what is fetched ahead of the next epoch.
+        if left.delivered_last and core.wait_ready(self._timeout) and core.next(_KINDS["dlpack"]) is None:
+            self._note_end(core)
+            return False
+        return True
+
+    def _note_end(self, core):
+        state = core.state()
+        self._at_start_of = state.epoch if state.position == 0 else state.epoch + 1
+
+    def _next(self, iterator):
+        with self._lock:
+            core = self._live_core()
+            self._started = True
+            late = not core.wait_ready(0.0)
+            gcguard.between_steps(late)
+            if late and not core.wait_ready(self._timeout):
+                raise DeadlineExceededError(f"no batch within timeout={self._timeout:g} s")
+            batch = core.next(_KINDS[self._output])
+            if batch is None:
+                self._note_end(core)
+                return None
+            arrays, step, epoch = batch
+            self._at_start_of = None
+            iterator.note(epoch, step + 1 >= core.batches_per_epoch)
+            return self._finish(arrays)
+
+    def _finish(self, arrays):
+        labels = {}
+        if self._join is not None:
+            sample = arrays["_sample"]
+            if self._output != "numpy":
+                sample = np.from_dlpack(sample)
+            labels = self._join.join(sample)
+        if self._torch is not None:
+            arrays = {name: self._to_tensor(name, array) for name, array in arrays.items()}
+            labels = {name: self._torch.from_numpy(array) for name, array in labels.items()}
+        arrays.update(labels)
+        return arrays
+
+    def _to_tensor(self, name, array):
+        tensor = self._torch.utils.dlpack.from_dlpack(array)
+        return tensor.view(self._torch.bool) if name == "_pad" else tensor
+
+
+class _Epoch:
+    """The batches of one epoch. Still usable after an exception: it goes on where it stood."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self._left = False
+        self.done = False
+        self.epoch = None  # of the latest batch
+        self.delivered_last = False
+
+    @property
+    def delivered(self):
+        return self.epoch is not None
+
+    def note(self, epoch, last):
+        self.epoch, self.delivered_last = epoch, last
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.done:
+            raise StopIteration
+        if self._left:
+            raise InvalidArgumentError(
+                "this iterator was left: iter(), set_epoch() or load_state_dict() was called since"
+            )
+        try:
+            batch = self._loader._next(self)
+        except CancelledError:
+            if _exiting.is_set() and threading.current_thread().daemon:
+                _park()
+            raise
+        if batch is None:
+            self.done = True
+            raise StopIteration
+        return batch
+
+    def leave(self):
+        self._left = True
+
+
+def _loader_options(arguments):
+    options = _core.LoaderOptions()
+    options.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
+    options.seed = check.integer("seed", arguments["seed"], 0, 2**64 - 1)
+    if arguments["epochs"] is not None:
+        options.epochs = check.integer("epochs", arguments["epochs"], 0, 2**31 - 1)
+    options.shuffle = check.boolean("shuffle", arguments["shuffle"])
+    options.drop_last = check.boolean("drop_last", arguments["drop_last"])
+    options.memory_bytes = units.parse_bytes(arguments["memory"], "memory")
+    options.runway_s = units.parse_runway(arguments["runway"])
+    if arguments["decode_threads"] is not None:
+        options.decode_threads = check.integer(
+            "decode_threads", arguments["decode_threads"], 1, 1024
+        )
+    options.held_limit = check.integer("held_limit", arguments["held_limit"], 1, 2**31 - 1)
+    bad = arguments["on_bad_sample"]
+    if isinstance(bad, skip):
+        options.skip_max = bad.max
+    elif not (isinstance(bad, str) and bad == "raise"):
+        raise InvalidArgumentError(
+            f"on_bad_sample={bad!r} must be 'raise' or forebay.skip(max=...)"
+        )
+    return options
+
+
+def _import_torch():
+    try:
+        import torch.utils.dlpack
+    except ImportError as error:
+        raise InvalidArgumentError(f"output='torch': torch cannot be imported: {error}") from error
+    return torch
+
+
+def _to_core_state(state):
+    try:
+        values = {name: state[name] for name in _STATE_FIELDS}
+    except (KeyError, TypeError):
+        raise InvalidArgumentError(
+            f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}"
+        ) from None
+    core_state = _core.LoaderState()
+    for name, value in values.items():
+        try:
+            setattr(core_state, name, value)
+        except TypeError:
+            raise InvalidArgumentError(
+                f"state: {name}={json.dumps(value, default=repr)} is of the wrong type"
+            ) from None
+    return core_state
+
+
+def _unpickle(arguments, state):
+    arguments = dict(arguments)
+    loader = Loader(arguments.pop("dataset"), **arguments)
+    if state is not None:
+        loader.load_state_dict(state)
+    return loader
+
+
+# At the interpreter's exit: threads that wait in next() must be out of C++ before the interpreter
+# dies, and must not go on in Python as if the data had ended.
+
+_live_loaders = weakref.WeakSet()
+_exiting = threading.Event()
+_EXIT_WAIT_S = 5.0
+
+
+def _renew_locks():
+    """In a forked child: a lock may be held by a thread that lives in the parent only."""
+    for loader in list(_live_loaders):
+        loader._lock = threading.RLock()
+
+
+def _close_all():
+    _exiting.set()
+    for loader in list(_live_loaders):
+        loader.close()
+    _core.wait_until_no_waiter(_EXIT_WAIT_S)
+
+
+def _park():
+    """Only daemon threads are left at exit; they are to stop where they are."""
+    threading.Event().wait()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,142 @@
+"""Which part of the data this process takes: its rank among how many.
+
+Looked for in this order: arguments; torch.distributed, if initialised; Ray Train; RANK,
+WORLD_SIZE and LOCAL_RANK (torchrun); Open MPI and PMI; Slurm, inside a job step; otherwise alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import os
+import re
+import sys
+
+from . import check
+from .errors import InvalidArgumentError
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    rank: int
+    world_size: int
+    source: str  # "arguments", "torch.distributed", ...
+
+
+def find_place(rank=None, world_size=None, environ=None, modules=None, count_gpus=None):
+    """The place of this process. ``environ``, ``modules`` and ``count_gpus`` are for tests.
+
+    Errors: InvalidArgumentError, with advice, where the surroundings are half said, contradict
+    themselves, or where WORLD_SIZE may count nodes instead of processes.
+    """
+    environ = os.environ if environ is None else environ
+    modules = sys.modules if modules is None else modules
+    if rank is not None or world_size is not None:
+        if rank is None or world_size is None:
+            raise InvalidArgumentError("rank= and world_size= belong together: give both")
+        return _checked(rank, world_size, "arguments")
+    return (
+        _from_torch(modules)
+        or _from_ray(modules)
+        or _from_torchrun(environ, count_gpus or (lambda: _count_gpus(environ, modules)))
+        or _from_mpi(environ)
+        or _from_slurm(environ)
+        or Place(0, 1, "a single process")
+    )
+
+
+def announce(place):
+    """Says once on stderr where the rank came from; nothing for a single process."""
+    text = f"forebay: rank {place.rank}/{place.world_size} from {place.source}"
+    if place.world_size > 1 and text not in _announced:
+        _announced.add(text)
+        print(text, file=sys.stderr, flush=True)
+
+
+_announced = set()
+
+
+def _from_torch(modules):
+    # Only where the program has imported it: the import takes seconds.
+    distributed = modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return _checked(distributed.get_rank(), distributed.get_world_size(), "torch.distributed")
+
+
+def _from_ray(modules):
+    train = modules.get("ray.train")
+    if train is None:
+        return None
+    try:
+        context = train.get_context()
+        rank, world_size = context.get_world_rank(), context.get_world_size()
+    except Exception:  # outside a training worker: which exception depends on Ray's version
+        return None
+    if rank is None or world_size is None:
+        return None
+    return _checked(rank, world_size, "Ray Train")
+
+
+def _from_torchrun(environ, count_gpus):
+    rank, world_size = environ.get("RANK"), environ.get("WORLD_SIZE")
+    if rank is None and world_size is None:
+        return None
+    if rank is None or world_size is None:
+        given = "RANK" if world_size is None else "WORLD_SIZE"
+        raise InvalidArgumentError(
+            f"{given} is set without its counterpart (RANK and WORLD_SIZE belong together); set "
+            "both, or pass rank= and world_size="
+        )
+    if "LOCAL_RANK" not in environ and count_gpus() > 1:
+        raise InvalidArgumentError(
+            f"RANK={rank} and WORLD_SIZE={world_size} are set without LOCAL_RANK, and several GPUs "
+            "are visible: on some platforms (PyTorchJob, DLC) they count nodes, which would give "
+            "the GPUs of a node the same data; start the processes with torchrun, or pass rank= "
+            "and world_size="
+        )
+    return _checked(rank, world_size, "RANK and WORLD_SIZE")
+
+
+def _from_mpi(environ):
+    for rank, world_size, source in (
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI"),
+        ("PMI_RANK", "PMI_SIZE", "PMI"),
+    ):
+        if rank in environ and world_size in environ:
+            return _checked(environ[rank], environ[world_size], source)
+    return None
+
+
+def _from_slurm(environ):
+    # An interactive allocation and a batch script have SLURM_PROCID too, with one process that
+    # is no part of a step; their step's name is no number.
+    step = environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", ""))
+    if not step.isdigit() or "SLURM_PROCID" not in environ:
+        return None
+    world_size = environ.get("SLURM_STEP_NUM_TASKS", environ.get("SLURM_NTASKS"))
+    if world_size is None:
+        return None
+    return _checked(environ["SLURM_PROCID"], world_size, "Slurm")
+
+
+def _checked(rank, world_size, source):
+    try:
+        rank, world_size = (int(v) if isinstance(v, str) else v for v in (rank, world_size))
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{source}: rank {rank!r} of {world_size!r} are no integers"
+        ) from None
+    world_size = check.integer(f"world_size ({source})", world_size, least=1, most=2**31 - 1)
+    rank = check.integer(f"rank ({source})", rank, least=0, most=world_size - 1)
+    return Place(rank, world_size, source)
+
+
+def _count_gpus(environ, modules):
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([name for name in visible.split(",") if name.strip() not in ("", "-1")])
+    torch = modules.get("torch")
+    if torch is not None and getattr(torch, "cuda", None) is not None:
+        return torch.cuda.device_count()
+    return len([p for p in glob.glob("/dev/nvidia*") if re.fullmatch(r"/dev/nvidia[0-9]+", p)])

@@ -1,0 +1,142 @@
+"""One video, exact frames by number or time."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from . import _core, check
+from .errors import InvalidArgumentError
+from .storage import to_store_options
+
+
+class Video:
+    """A video in an object store or a file; its index is built by range reads when it is opened.
+
+    ``len(video)`` is the number of frames, ``video.times`` their presentation times in seconds
+    (float64, from the container; NaN where it says none). Frames are exact: always the pictures
+    that a decoder reading from the start would give, whatever the order they are asked in.
+
+    Any thread may call it, one call at a time. In a forked child it opens itself anew.
+
+    Args:
+        uri: ``s3://bucket/key``, ``file:///path`` or a path.
+        stream: FFmpeg's stream index; None: the first video stream.
+        resize: ``(height, width)`` of the frames; None: as the stream.
+        verify: how sync points are verified while indexing: "none", "heads" or "full".
+        storage_options: as in ``forebay.VideoClips``.
+    """
+
+    def __init__(self, uri, *, stream=None, resize=None, verify="heads", storage_options=None):
+        self._core = None
+        self._closed = False
+        self._uri = check.uri("uri", uri)
+        self._store = to_store_options(storage_options)
+        self._options = _core.VideoOptions()
+        if stream is not None:
+            self._options.stream = check.integer("stream", stream, least=0, most=2**31 - 1)
+        self._options.verify = check.one_of("verify", verify, ("none", "heads", "full"))
+        if resize is not None:
+            self._options.height, self._options.width = check.size("resize", resize)
+        self._open()
+
+    def __len__(self):
+        return self._open().frame_count
+
+    @property
+    def times(self):
+        """Presentation times in seconds, float64 ``[len(video)]``, read-only."""
+        return self._open().times
+
+    @property
+    def width(self):
+        """Of the frames, in pixels, after the rotation that the stream is tagged with."""
+        return self._open().width
+
+    @property
+    def height(self):
+        return self._open().height
+
+    @property
+    def stream(self):
+        """FFmpeg's index of the stream."""
+        return self._open().stream
+
+    def frame_at(self, seconds):
+        """The number of the frame that is shown at ``seconds``."""
+        return self._open().frame_at(float(seconds))
+
+    def frames(self, numbers=None, *, times=None):
+        """uint8 RGB ``[N, H, W, 3]`` of the frames with these numbers, or shown at these times.
+
+        Any order, repeats allowed. Errors: InvalidArgumentError for a number or a time outside;
+        DataLossError where the stream is damaged there.
+        """
+        core = self._open()
+        if (numbers is None) == (times is None):
+            raise InvalidArgumentError("frames: give numbers or times=, one of the two")
+        if times is not None:
+            numbers = [core.frame_at(float(t)) for t in np.ravel(times)]
+        numbers = _numbers(numbers, core.frame_count, self._uri)
+        out = np.empty((len(numbers), self.height, self.width, 3), np.uint8)
+        core.frames(numbers, out)
+        return out
+
+    def close(self):
+        """Lets go of decoders and buffers; frames already returned stay."""
+        self._core = None
+        self._closed = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return f"forebay.Video({self._uri!r})"
+
+    def __reduce__(self):
+        raise TypeError("a forebay.Video cannot be pickled; pickle its URI and open it again")
+
+    def _open(self):
+        if self._closed:
+            raise InvalidArgumentError(f"{self!r} is closed", uri=self._uri)
+        if self._core is None or not self._core.usable:
+            self._core = _core.Video.open(self._uri, self._store, self._options)
+        return self._core
+
+
+def _numbers(numbers, count, uri):
+    array = np.asarray(numbers)
+    if array.size == 0:
+        return np.empty(0, np.uint32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        try:
+            array = np.array([operator.index(n) for n in numbers])
+        except TypeError:
+            raise InvalidArgumentError(
+                f"frames: {numbers!r} is no sequence of frame numbers", uri=uri
+            ) from None
+    outside = (array < 0) | (array >= count)
+    if outside.any():
+        raise InvalidArgumentError(
+            f"frames: no frame {array[outside][0]}; there are {count}, numbered from 0 [uri={uri}]",
+            uri=uri,
+        )
+    return np.ascontiguousarray(array, np.uint32)
+
+
+def index(source, *, out=None, verify="heads", storage_options=None):
+    """Builds and stores the catalog of every video under ``source``, as ``forebay index`` does.
+
+    Returns a dict: ``catalog_uri``, ``objects``, ``videos``, ``frames``, ``bytes_read``,
+    ``dataset_bytes``, ``index_bytes``, ``failures`` (URI -> why), ...
+    """
+    return _core.build_index(
+        check.uri("source", source),
+        to_store_options(storage_options),
+        "" if out is None else check.uri("out", out),
+        check.one_of("verify", verify, ("none", "heads", "full")),
+    )
