@@ -41,6 +41,7 @@ nb::object Export(const Array& array, nb::dlpack::dtype dtype) {
   static_assert(sizeof(size_t) == sizeof(int64_t));
   nb::capsule owner(new Holder{array.owner, ForkGeneration()}, DropHolder);
   std::vector<size_t> shape(array.spec->shape.begin(), array.spec->shape.end());
+  shape.at(0) = static_cast<size_t>(array.rows);
   nb::ndarray<Framework> view(array.data, shape.size(), shape.data(), owner, nullptr, dtype,
                               nb::device::cpu::value);
   return nb::cast(view, nb::rv_policy::reference);

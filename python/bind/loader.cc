@@ -192,6 +192,7 @@ void BindLoader(nb::module_& m) {
       .def("set_epoch", &PyLoader::SetEpoch, nb::arg("epoch"))
       .def("state", [](const PyLoader& l) { return l.loader().State(); })
       .def("load_state", &PyLoader::LoadState, nb::arg("state"))
+      .def_prop_ro("runway_reason", [](const PyLoader& l) { return l.loader().RunwayReason(); })
       .def("metrics", [](const PyLoader& l) { return l.loader().Metrics(); })
       .def("close", &PyLoader::Close);
 }

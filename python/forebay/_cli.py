@@ -13,7 +13,7 @@ def faults():
 
 
 def _become(name):
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     try:
         os.execv(program, [name, *sys.argv[1:]])
     except OSError as error:

@@ -181,6 +181,11 @@ class Loader:
         """A flat dict of numbers, named as in Prometheus, for any logger."""
         return dict(self._live_core().metrics())
 
+    @property
+    def runway_reason(self):
+        """Why the runway is what it is, in one line with its numbers."""
+        return self._live_core().runway_reason
+
     def close(self):
         """Ends the threads and gives the memory back; arrays still referenced stay valid."""
         self._closed = True
