@@ -58,7 +58,8 @@ class PyLoader {
     return ready;
   }
 
-  // (arrays by name, step, epoch); None at the end of an epoch. Call it when WaitReady said true: it does not serve signals.
+  // (arrays by name, step, epoch); None at the end of an epoch. Call it when WaitReady said true:
+  // it does not serve signals.
   nb::object Next(ArrayKind kind) {
     Result<std::optional<Batch>> next = [this] {
       Waiting waiting;
@@ -103,9 +104,9 @@ class PyLoader {
         times.shape(0) != samples.size()) {
       Raise(Status(Code::kInvalidArgument, "outputs must have one row for each sample"));
     }
-    RaiseIfError(loader_->SampleTimes(
-        {samples.data(), samples.size()}, {scene.data(), scene.size()},
-        {times.data(), times.size()}, {half_frame.data(), half_frame.size()}));
+    RaiseIfError(loader_->SampleTimes({samples.data(), samples.size()},
+                                      {scene.data(), scene.size()}, {times.data(), times.size()},
+                                      {half_frame.data(), half_frame.size()}));
   }
 
  private:

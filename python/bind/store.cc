@@ -40,8 +40,8 @@ void BindStore(nb::module_& m) {
   m.def(
       "read_object",
       [](std::string uri, StoreOptions options, uint64_t limit_bytes) {
-        auto body = ValueOrRaise(RunInterruptibly(
-            [uri = std::move(uri), options = std::move(options), limit_bytes] {
+        auto body = ValueOrRaise(
+            RunInterruptibly([uri = std::move(uri), options = std::move(options), limit_bytes] {
               return ReadWhole(uri, options, limit_bytes);
             }));
         return nb::bytes(body.data(), body.size());

@@ -41,8 +41,7 @@ class SharedVideo {
   int height() const { return height_; }
 
   void Frames(const Numbers& numbers, const Pictures& out) {
-    if (out.shape(0) != numbers.shape(0) ||
-        out.shape(1) != static_cast<size_t>(height_) ||
+    if (out.shape(0) != numbers.shape(0) || out.shape(1) != static_cast<size_t>(height_) ||
         out.shape(2) != static_cast<size_t>(width_) || out.shape(3) != 3) {
       Raise(Status(Code::kInvalidArgument, "out must be uint8 [numbers, height, width, 3]"));
     }
@@ -75,9 +74,9 @@ SharedVideo OpenVideo(std::string uri, StoreOptions store, VideoOptions options)
 
 nb::object Times(nb::handle_t<SharedVideo> self) {
   const std::vector<double>& times = nb::cast<const SharedVideo&>(self).video().times();
-  return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(times.data(), {times.size()},
-                                                                    self),
-                  nb::rv_policy::reference);
+  return nb::cast(
+      nb::ndarray<nb::numpy, const double, nb::ndim<1>>(times.data(), {times.size()}, self),
+      nb::rv_policy::reference);
 }
 
 void BindIndex(nb::module_& m) {
@@ -128,10 +127,8 @@ void BindVideo(nb::module_& m) {
       .def_prop_ro("stream", [](const SharedVideo& v) { return v.video().stream(); })
       .def_prop_ro("usable", &SharedVideo::usable)
       .def_prop_ro("times", &Times)
-      .def("frame_at",
-           [](const SharedVideo& v, double seconds) {
-             return ValueOrRaise(v.video().FrameAt(seconds));
-           })
+      .def("frame_at", [](const SharedVideo& v,
+                          double seconds) { return ValueOrRaise(v.video().FrameAt(seconds)); })
       .def("frames", &SharedVideo::Frames, nb::arg("numbers").noconvert(),
            nb::arg("out").noconvert());
   BindIndex(m);
