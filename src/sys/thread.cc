@@ -2,14 +2,22 @@
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace forebay::sys {
+
+int CpuCount() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
 
 Result<std::unique_ptr<NamedThread>> NamedThread::Make(const std::string& name, Task body) {
   std::unique_ptr<NamedThread> made(new NamedThread);

@@ -18,6 +18,9 @@
 
 namespace forebay::sys {
 
+// Processors this process may run on (its affinity), at least 1.
+int CpuCount();
+
 // Joins when destroyed. `name`: 15 characters are kept.
 class NamedThread {
  public:

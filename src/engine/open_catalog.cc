@@ -1,0 +1,82 @@
+#include "engine/open_catalog.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+#include <vector>
+
+namespace forebay::engine {
+namespace {
+
+constexpr uint64_t kFirstBytes = 1 << 20;
+constexpr uint64_t kPartBytes = 8 << 20;
+constexpr uint64_t kCatalogBytesMax = 16ULL << 30;
+
+}  // namespace
+
+Result<std::vector<std::byte>> ReadWhole(const store::SyncStore& store, const std::string& key,
+                                         uint64_t bytes_max) {
+  std::vector<std::byte> bytes(kFirstBytes);
+  store::ReadRequest first;
+  first.key = key;
+  first.range = {0, kFirstBytes};
+  first.target = {bytes};
+  first.clamp_to_object = true;
+  FB_ASSIGN_OR_RETURN(const store::ReadResult result, store.Read(std::move(first)));
+  if (result.object_size > bytes_max) {
+    return Status(Code::kResourceExhausted,
+                  fmt::format("{} is {} long; at most {} are read whole", key,
+                              FormatSize(result.object_size), FormatSize(bytes_max)));
+  }
+  bytes.resize(result.object_size);
+  std::vector<std::future<Status>> parts;
+  for (uint64_t at = result.bytes; at < bytes.size(); at += kPartBytes) {
+    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPartBytes);
+    store::ReadRequest rest;
+    rest.key = key;
+    rest.etag = result.etag;
+    rest.range = {at, end};
+    rest.target = {MutableBytes(bytes).subspan(at, end - at)};
+    auto promise = std::make_shared<std::promise<Status>>();
+    parts.push_back(promise->get_future());
+    store.async().executor().Post([&store, rest = std::move(rest), promise]() mutable {
+      store.async().StartRead(std::move(rest), [promise](Result<store::ReadResult> done) {
+        promise->set_value(done.ok() ? Status() : std::move(done).status());
+      });
+    });
+  }
+  Status status;
+  for (std::future<Status>& part : parts) {
+    Status one = part.get();  // bounded by the store's own deadline
+    if (status.ok()) status = std::move(one);
+  }
+  if (!status.ok()) return status;
+  return bytes;
+}
+
+Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncStore& store,
+                                                            const std::string& key) {
+  Result<std::vector<std::byte>> bytes = ReadWhole(store, key, kCatalogBytesMax);
+  if (!bytes.ok()) {
+    Status status = std::move(bytes).status();
+    if (status.code() != Code::kNotFound) return std::move(status).WithContext("reading the catalog");
+    return Status(Code::kNotFound, fmt::format("no catalog at {}/{}: run `forebay index` first",
+                                               store.async().root_uri(), key));
+  }
+  auto catalog = catalog::Catalog::Open(*std::move(bytes));
+  if (!catalog.ok()) {
+    return std::move(catalog).status().WithContext(
+        fmt::format("catalog {}/{}", store.async().root_uri(), key));
+  }
+  return catalog;
+}
+
+std::string PrefixOf(const store::Uri& source) {
+  std::string prefix = source.key;
+  if (!prefix.empty() && prefix.back() != '/') prefix += '/';
+  return prefix;
+}
+
+}  // namespace forebay::engine
