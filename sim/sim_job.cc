@@ -1,0 +1,205 @@
+#include "sim/sim_job.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "feed/batch_layout.h"
+
+namespace forebay::sim {
+namespace {
+
+// Compares every byte with the pattern and writes the sample's number.
+class PatternDecoder : public feed::SampleDecoder {
+ public:
+  Status Decode(const feed::SamplePlan& plan, size_t unit, const feed::UnitBytes& bytes,
+                std::span<const MutableBytes> arrays) override {
+    (void)plan;
+    std::vector<std::byte> scratch;
+    for (size_t i = 0; i < bytes.extents.size(); ++i) {
+      const Extent& extent = bytes.extents[i];
+      const ByteView view = bytes.buffers[i]->Contiguous(0, extent.range.size(), scratch);
+      for (size_t at = 0; at < view.size(); ++at) {
+        if (view[at] == PatternDataset::ByteAt(extent.object, extent.range.offset + at)) continue;
+        return Status(Code::kDataLoss, fmt::format("byte {} of object {} is wrong",
+                                                   extent.range.offset + at, extent.object));
+      }
+      const uint64_t sample = extent.range.offset / extent.range.size();
+      std::memcpy(arrays[0].data() + (unit + i) * sizeof(sample), &sample, sizeof(sample));
+    }
+    return {};
+  }
+};
+
+Duration Jittered(Duration mean, double jitter, Random& random) {
+  return std::chrono::duration_cast<Duration>(mean * (1 + jitter * (2 * random.NextDouble() - 1)));
+}
+
+double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+PatternDataset::PatternDataset(const Options& options) : options_(options) {
+  arrays_.push_back({.name = "sample_of_camera",
+                     .dtype = "int64",
+                     .shape = {options.cameras},
+                     .bytes = options.cameras * sizeof(uint64_t)});
+  auto objects = std::make_shared<std::vector<ObjectVersion>>();
+  for (uint32_t camera = 0; camera < options.cameras; ++camera) {
+    objects->push_back({KeyOf(camera), object_bytes(), ""});
+  }
+  objects_ = std::move(objects);
+}
+
+std::string PatternDataset::KeyOf(uint32_t camera) { return fmt::format("camera-{}", camera); }
+
+Result<feed::SamplePlan> PatternDataset::PlanSample(uint64_t sample, uint64_t) const {
+  feed::SamplePlan plan;
+  const uint64_t at = sample * options_.extent_bytes;
+  for (uint32_t camera = 0; camera < options_.cameras; ++camera) {
+    plan.extents.push_back({camera, {at, at + options_.extent_bytes}});
+    if (!options_.one_unit) plan.units.push_back({camera, 1});
+  }
+  if (options_.one_unit) plan.units.push_back({0, options_.cameras});
+  return plan;
+}
+
+Result<std::unique_ptr<feed::SampleDecoder>> PatternDataset::MakeDecoder() const {
+  return std::unique_ptr<feed::SampleDecoder>(std::make_unique<PatternDecoder>());
+}
+
+std::string PatternDataset::DescribeSample(uint64_t sample) const {
+  return fmt::format("pattern {}", sample);
+}
+
+Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::ObjectStore> store,
+         const JobOptions& options)
+    : world_(world),
+      dataset_(dataset),
+      options_(options),
+      random_(DeriveKey(options.seed, HashName("job"))),
+      coordinator_(world.NewExecutor()),
+      slabs_(SlabPool::Make()) {
+  tier_ = std::make_unique<fetch::StoreTier>(std::move(store), dataset.objects(), coordinator_,
+                                             fetch::StoreTier::Options{});
+  sampler_ = std::make_unique<feed::Sampler>(
+      dataset, feed::Sampler::Options{
+                   .order = {dataset.sample_count(), options.seed, true},
+                   .slicing = {.batch_size = options.batch_size},
+                   .epochs = options.epochs});
+  const int depth_max = 64;
+  planner_ = std::make_unique<plan::Planner>(
+      *sampler_, plan::RunwayOptions{.fixed_s = options.runway_s,
+                                     .depth_max = depth_max,
+                                     .decode_threads = options.decode_threads});
+  const auto units = static_cast<int64_t>(dataset.PlanSample(0, 0)->units.size());
+  decode_ = std::make_unique<SimDecodePool>(
+      dataset, options.decode_threads, coordinator_, [this, units] {
+        return Jittered(options_.decode / units, options_.decode_jitter, random_);
+      });
+  feed::Feeder::Options feed_options;
+  feed_options.memory_bytes = options.memory_bytes;
+  feed_options.capacity = options.batch_size * (depth_max + 1);
+  feed_options.skip_max = options.skip_max;
+  feeder_ = std::make_unique<feed::Feeder>(
+      dataset, *sampler_, *planner_, *decode_, feed::OutputPool::Make(options.memory_bytes),
+      coordinator_, feed_options, [this](feed::ReadyGroup group) {
+        if (closed_) violations_.push_back("a batch came after close");
+        ready_.push_back(std::move(group));
+        if (waiting_) Take();
+      });
+  fetcher_ = std::make_unique<fetch::Fetcher>(slabs_, std::vector<fetch::Tier*>{tier_.get()},
+                                              coordinator_, feeder_.get(),
+                                              fetch::Fetcher::Options{});
+  feeder_->Attach(fetcher_.get(), nullptr);
+}
+
+Job::~Job() {
+  if (!closed_) Close();
+}
+
+void Job::Start() {
+  left_ = world_.now();
+  coordinator_.Post([this] {
+    feeder_->Pump();
+    Come();
+  });
+}
+
+void Job::Come() {
+  if (closed_) return;
+  came_ = world_.now();
+  waiting_ = true;
+  if (!ready_.empty()) {
+    Take();
+  } else {
+    feeder_->HeadWaiting(feeder_->generation());
+  }
+}
+
+void Job::Take() {
+  waiting_ = false;
+  feed::ReadyGroup group = std::move(ready_.front());
+  ready_.pop_front();
+  Check(group);
+  const Duration wait = world_.now() - came_;
+  waits_.push_back(Seconds(wait));
+  const Duration step = came_ - left_;
+  left_ = world_.now();
+  // In a turn of its own: a batch may come while the feeder is at work.
+  coordinator_.Post([this, step, wait] {
+    if (closed_) return;
+    feeder_->Taken(feeder_->generation(), step, wait);
+    if (feeder_->budget().used() > feeder_->budget().limit()) {
+      violations_.push_back("more is reserved than the budget holds");
+    }
+  });
+  coordinator_.PostAt(world_.now() + Jittered(options_.step, options_.step_jitter, random_),
+                      [this] { Come(); });
+}
+
+void Job::Check(const feed::ReadyGroup& group) {
+  const order::OrderSpec spec{dataset_.sample_count(), options_.seed, true};
+  if (group.position == 0 && position_ > 0) {
+    position_ = 0;
+    ++epoch_;
+  }
+  if (group.epoch != epoch_ || group.position != position_) {
+    violations_.push_back(fmt::format("epoch {} position {} came, {} {} was due", group.epoch,
+                                      group.position, epoch_, position_));
+  }
+  position_ = group.position + group.global_samples;
+  if (!group.status.ok()) {
+    errors_.push_back(group.status);
+    return;
+  }
+  const order::EpochOrder order(spec, group.epoch);
+  for (uint64_t row = 0; row < group.rows; ++row) {
+    const auto sample = static_cast<uint64_t>(group.samples[row]);
+    delivered_.push_back(group.samples[row]);
+    if (group.skipped.empty() && sample != order.SampleAt(group.position + row)) {
+      violations_.push_back(fmt::format("position {} holds sample {}", group.position + row, sample));
+    }
+    const uint64_t cameras = dataset_.arrays()[0].bytes / sizeof(uint64_t);
+    for (uint64_t c = 0; c < cameras; ++c) {
+      uint64_t written = 0;
+      std::memcpy(&written, group.block.get() + (row * cameras + c) * sizeof(written),
+                  sizeof(written));
+      if (written != sample) {
+        violations_.push_back(fmt::format("sample {} holds camera {}'s sample {}", sample, c, written));
+      }
+    }
+  }
+}
+
+void Job::Close() {
+  closed_ = true;
+  bool done = false;
+  coordinator_.Post([this, &done] { feeder_->Close([&done] { done = true; }); });
+  if (!world_.RunUntil([&] { return done; }, world_.now() + std::chrono::minutes(10))) {
+    violations_.push_back("close did not come to its end");
+  }
+  if (feeder_->budget().used() != 0) violations_.push_back("bytes stay reserved after close");
+}
+
+}  // namespace forebay::sim

@@ -1,0 +1,117 @@
+// A training job in virtual time: one reader's whole path (sampler, planner, fetcher, feeder) over
+// any ObjectStore, and a consumer that computes for a step and then comes for the next batch.
+// Checks as it goes: every sample exactly once and in order, every byte right, reservations within
+// the budget, nothing after close.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "feed/feeder.h"
+#include "fetch/store_tier.h"
+#include "sim/sim_decode_pool.h"
+#include "sim/sim_world.h"
+
+namespace forebay::sim {
+
+// Objects whose byte at offset i is a function of (object, i), and samples of one extent in each
+// of `cameras` objects.
+class PatternDataset : public feed::Dataset {
+ public:
+  struct Options {
+    uint64_t samples = 1000;
+    uint32_t cameras = 7;
+    uint32_t extent_bytes = 512;
+    bool one_unit = false;  // the whole sample is one decode job, else one per camera
+  };
+  explicit PatternDataset(const Options& options);
+
+  static std::byte ByteAt(uint32_t object, uint64_t offset) {
+    return static_cast<std::byte>((object * 131 + offset * 7 + (offset >> 8)) & 0xff);
+  }
+  static std::string KeyOf(uint32_t camera);
+  uint64_t object_bytes() const { return options_.samples * options_.extent_bytes; }
+  std::shared_ptr<const std::vector<ObjectVersion>> objects() const { return objects_; }
+
+  uint64_t sample_count() const override { return options_.samples; }
+  const std::vector<feed::SampleArray>& arrays() const override { return arrays_; }
+  Result<feed::SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
+  Result<std::unique_ptr<feed::SampleDecoder>> MakeDecoder() const override;
+  std::string DescribeSample(uint64_t sample) const override;
+  uint64_t raw_bytes_max() const override { return options_.cameras * kSlabBytes; }
+
+ private:
+  Options options_;
+  std::vector<feed::SampleArray> arrays_;
+  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+};
+
+struct JobOptions {
+  uint64_t seed = 1;
+  uint64_t batch_size = 1;
+  double runway_s = -1;
+  uint64_t memory_bytes = 256ULL << 20;
+  Duration step = std::chrono::milliseconds(300);
+  double step_jitter = 0.02;                    // relative, uniform +-
+  Duration decode = std::chrono::milliseconds(230);  // of a sample, all units together
+  double decode_jitter = 0.15;
+  int decode_threads = 1;
+  int64_t epochs = -1;
+  int64_t skip_max = 0;
+  std::string etag = "";                        // pinned in every read; "" as the store has it
+};
+
+class Job {
+ public:
+  Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::ObjectStore> store,
+      const JobOptions& options);
+  ~Job();
+
+  void Start();                 // the consumer comes for its first batch
+  uint64_t steps() const { return waits_.size(); }
+  // Seconds the consumer waited before each batch; the first is the cold start.
+  const std::vector<double>& waits() const { return waits_; }
+  const std::vector<Status>& errors() const { return errors_; }
+  const std::vector<std::string>& violations() const { return violations_; }
+  feed::Feeder& feeder() { return *feeder_; }
+  fetch::Fetcher& fetcher() { return *fetcher_; }
+  plan::Planner& planner() { return *planner_; }
+  // Runs the world until everything is closed; a violation when it does not come to that.
+  void Close();
+  // The samples in the order delivered.
+  const std::vector<int64_t>& delivered() const { return delivered_; }
+
+ private:
+  void Come();
+  void Take();
+  void Check(const feed::ReadyGroup& group);
+
+  World& world_;
+  const PatternDataset& dataset_;
+  JobOptions options_;
+  Random random_;
+  SimExecutor& coordinator_;
+  std::shared_ptr<SlabPool> slabs_;
+  std::unique_ptr<fetch::StoreTier> tier_;
+  std::unique_ptr<feed::Sampler> sampler_;
+  std::unique_ptr<plan::Planner> planner_;
+  std::unique_ptr<SimDecodePool> decode_;
+  std::unique_ptr<feed::Feeder> feeder_;
+  std::unique_ptr<fetch::Fetcher> fetcher_;
+  std::deque<feed::ReadyGroup> ready_;
+  bool waiting_ = false;
+  bool closed_ = false;
+  Time came_{};
+  Time left_{};
+  uint64_t position_ = 0;
+  uint64_t epoch_ = 0;
+  std::vector<double> waits_;
+  std::vector<Status> errors_;
+  std::vector<std::string> violations_;
+  std::vector<int64_t> delivered_;
+};
+
+}  // namespace forebay::sim
