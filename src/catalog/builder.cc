@@ -1,0 +1,177 @@
+#include "catalog/builder.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <future>
+#include <utility>
+
+#include "sys/thread.h"
+
+namespace forebay::catalog {
+namespace {
+
+constexpr auto kRangeTimeout = std::chrono::seconds(60);
+constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+constexpr size_t kWarningsMax = 1000;
+
+// Reads ranges of one object version and counts them.
+class ObjectReader {
+ public:
+  ObjectReader(const store::SyncStore& store, const store::ObjectInfo& object)
+      : store_(store), object_(object) {}
+
+  Status ReadMany(const std::vector<ByteRange>& ranges, const std::vector<MutableBytes>& into) {
+    std::vector<std::future<Status>> parts;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (ranges[i].empty()) continue;
+      store::ReadRequest request;
+      request.key = object_.key;
+      request.etag = object_.etag;
+      request.range = ranges[i];
+      request.target = {into[i]};
+      auto promise = std::make_shared<std::promise<Status>>();
+      parts.push_back(promise->get_future());
+      requests += 1;
+      bytes += ranges[i].size();
+      store::ObjectStore& store = store_.async();
+      store.executor().Post([&store, request = std::move(request), promise]() mutable {
+        request.options.deadline = store.executor().Now() + kRangeTimeout;
+        request.options.priority = store::Priority::kBulk;
+        store.StartRead(std::move(request), [promise](Result<store::ReadResult> done) {
+          promise->set_value(done.ok() ? Status() : std::move(done).status());
+        });
+      });
+    }
+    Status status;
+    for (std::future<Status>& part : parts) {
+      Status one = part.get();  // every read ends by its deadline
+      if (status.ok()) status = std::move(one);
+    }
+    return status;
+  }
+
+  uint64_t requests = 0;
+  uint64_t bytes = 0;
+
+ private:
+  const store::SyncStore& store_;
+  const store::ObjectInfo& object_;
+};
+
+struct Scanned {
+  CatalogInput::Object object;
+  media::ScanReport report;
+  uint64_t requests = 0;
+  uint64_t bytes = 0;
+  bool skipped = false;
+};
+
+Scanned ScanObject(const store::SyncStore& store, const store::ObjectInfo& info,
+                   const std::string& prefix, const BuildOptions& options) {
+  Scanned scanned;
+  scanned.object.key = info.key.substr(prefix.size());
+  scanned.object.size = info.size;
+  scanned.object.etag = info.etag;
+  ObjectReader reader(store, info);
+  media::ScanOptions scan;
+  scan.verify = options.verify;
+  scan.read_many = [&](const std::vector<ByteRange>& ranges, const std::vector<MutableBytes>& into) {
+    return reader.ReadMany(ranges, into);
+  };
+  auto videos = media::ScanVideo(
+      [&](ByteRange range, MutableBytes into) { return reader.ReadMany({range}, {into}); },
+      info.size, scan, &scanned.report);
+  scanned.requests = reader.requests;
+  scanned.bytes = reader.bytes;
+  if (videos.ok()) {
+    scanned.object.videos = *std::move(videos);
+    scanned.skipped = scanned.object.videos.empty();
+  } else if (videos.code() == Code::kInvalidArgument) {
+    scanned.skipped = true;  // no video by its content: labels, read-me files
+  } else {
+    scanned.object.error = videos.status().ToString();
+  }
+  return scanned;
+}
+
+Result<std::vector<store::ObjectInfo>> ListObjects(const store::SyncStore& store,
+                                                   const std::string& prefix) {
+  std::vector<store::ObjectInfo> objects;
+  const std::string own = prefix + ".forebay/";
+  FB_RETURN_IF_ERROR(store.ListAll(prefix, [&](const store::ObjectInfo& info) {
+    if (info.size > 0 && !info.key.starts_with(own)) objects.push_back(info);
+    return true;
+  }));
+  if (objects.empty()) {
+    return Status(Code::kNotFound,
+                  fmt::format("no object under {}/{}", store.async().root_uri(), prefix));
+  }
+  return objects;
+}
+
+void AddUp(const Scanned& one, BuildReport* report) {
+  ++report->objects;
+  report->dataset_bytes += one.object.size;
+  report->bytes_read += one.bytes;
+  report->requests += one.requests;
+  if (one.skipped) ++report->objects_skipped;
+  if (!one.object.error.empty()) ++report->objects_failed;
+  report->videos += one.object.videos.size();
+  for (const media::VideoIndex& video : one.object.videos) report->frames += video.frames.size();
+  if (one.report.had_sample_table && !one.skipped) {
+    report->table_dataset_bytes += one.object.size;
+    report->table_bytes_read += one.bytes;
+  }
+  const auto warn = [&](std::string text) {
+    if (report->warnings.size() < kWarningsMax) {
+      report->warnings.push_back(fmt::format("{}: {}", one.object.key, text));
+    }
+  };
+  if (one.skipped) warn("not a video, left out");
+  for (const std::string& warning : one.report.warnings) warn(warning);
+}
+
+}  // namespace
+
+Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::string& prefix,
+                                  const BuildOptions& options, BuildReport* report) {
+  FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects, ListObjects(store, prefix));
+  FB_ASSIGN_OR_RETURN(
+      const auto pool,
+      sys::WorkPool::Make({.name = "fb-index",
+                           .threads = std::max<size_t>(1, options.parallel),
+                           .queue_limit = objects.size()}));
+  std::vector<Scanned> scanned(objects.size());
+  std::atomic<uint64_t> done = 0;
+  std::atomic<uint64_t> bytes = 0;
+  std::atomic<bool> stop = false;
+  std::promise<void> all_done;
+  auto finished = all_done.get_future();
+  for (size_t i = 0; i < objects.size(); ++i) {
+    FB_RETURN_IF_ERROR(pool->Submit([&, i] {
+      if (!stop) scanned[i] = ScanObject(store, objects[i], prefix, options);
+      bytes += scanned[i].bytes;
+      if (++done == objects.size()) all_done.set_value();
+    }));
+  }
+  while (finished.wait_for(kProgressEvery) != std::future_status::ready) {
+    if (stop || !options.on_progress) continue;
+    if (!options.on_progress({done, objects.size(), bytes})) stop = true;
+  }
+  pool->Stop();
+  if (stop) return Status(Code::kCancelled, "indexing was stopped");
+  CatalogInput input;
+  for (Scanned& one : scanned) {
+    AddUp(one, report);
+    if (!one.skipped) input.objects.push_back(std::move(one.object));
+  }
+  if (options.on_progress) (void)options.on_progress({done, objects.size(), bytes});
+  if (input.objects.empty()) {
+    return Status(Code::kNotFound, fmt::format("none of the {} objects under {}/{} is a video",
+                                               objects.size(), store.async().root_uri(), prefix));
+  }
+  return input;
+}
+
+}  // namespace forebay::catalog
