@@ -25,13 +25,13 @@ void SimDecodePool::StartNext() {
     ++busy_;
     Status status = first.mapped().job(*decoder_);
     const Duration busy = status.code() == Code::kCancelled ? Duration{} : duration_();
-    coordinator_.PostAt(coordinator_.Now() + busy,
-                        [this, busy, status = std::move(status),
-                         done = std::move(first.mapped().done)]() mutable {
-                          --busy_;
-                          done(std::move(status), busy);
-                          StartNext();
-                        });
+    coordinator_.PostAt(
+        coordinator_.Now() + busy,
+        [this, busy, status = std::move(status), done = std::move(first.mapped().done)]() mutable {
+          --busy_;
+          done(std::move(status), busy);
+          StartNext();
+        });
   }
 }
 

@@ -83,10 +83,9 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
   tier_ = std::make_unique<fetch::StoreTier>(std::move(store), dataset.objects(), coordinator_,
                                              fetch::StoreTier::Options{});
   sampler_ = std::make_unique<feed::Sampler>(
-      dataset, feed::Sampler::Options{
-                   .order = {dataset.sample_count(), options.seed, true},
-                   .slicing = {.batch_size = options.batch_size},
-                   .epochs = options.epochs});
+      dataset, feed::Sampler::Options{.order = {dataset.sample_count(), options.seed, true},
+                                      .slicing = {.batch_size = options.batch_size},
+                                      .epochs = options.epochs});
   const int depth_max = 64;
   planner_ = std::make_unique<plan::Planner>(
       *sampler_, plan::RunwayOptions{.fixed_s = options.runway_s,
@@ -94,9 +93,8 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
                                      .decode_threads = options.decode_threads});
   const auto units = static_cast<int64_t>(dataset.PlanSample(0, 0)->units.size());
   decode_ = std::make_unique<SimDecodePool>(
-      dataset, options.decode_threads, coordinator_, [this, units] {
-        return Jittered(options_.decode / units, options_.decode_jitter, random_);
-      });
+      dataset, options.decode_threads, coordinator_,
+      [this, units] { return Jittered(options_.decode / units, options_.decode_jitter, random_); });
   feed::Feeder::Options feed_options;
   feed_options.memory_bytes = options.memory_bytes;
   feed_options.capacity = options.batch_size * (depth_max + 1);
@@ -108,9 +106,9 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
         ready_.push_back(std::move(group));
         if (waiting_) Take();
       });
-  fetcher_ = std::make_unique<fetch::Fetcher>(slabs_, std::vector<fetch::Tier*>{tier_.get()},
-                                              coordinator_, feeder_.get(),
-                                              fetch::Fetcher::Options{});
+  fetcher_ =
+      std::make_unique<fetch::Fetcher>(slabs_, std::vector<fetch::Tier*>{tier_.get()}, coordinator_,
+                                       feeder_.get(), fetch::Fetcher::Options{});
   feeder_->Attach(fetcher_.get(), nullptr);
 }
 
@@ -178,7 +176,8 @@ void Job::Check(const feed::ReadyGroup& group) {
     const auto sample = static_cast<uint64_t>(group.samples[row]);
     delivered_.push_back(group.samples[row]);
     if (group.skipped.empty() && sample != order.SampleAt(group.position + row)) {
-      violations_.push_back(fmt::format("position {} holds sample {}", group.position + row, sample));
+      violations_.push_back(
+          fmt::format("position {} holds sample {}", group.position + row, sample));
     }
     const uint64_t cameras = dataset_.arrays()[0].bytes / sizeof(uint64_t);
     for (uint64_t c = 0; c < cameras; ++c) {
@@ -186,7 +185,8 @@ void Job::Check(const feed::ReadyGroup& group) {
       std::memcpy(&written, group.block.get() + (row * cameras + c) * sizeof(written),
                   sizeof(written));
       if (written != sample) {
-        violations_.push_back(fmt::format("sample {} holds camera {}'s sample {}", sample, c, written));
+        violations_.push_back(
+            fmt::format("sample {} holds camera {}'s sample {}", sample, c, written));
       }
     }
   }

@@ -55,13 +55,13 @@ struct JobOptions {
   double runway_s = -1;
   uint64_t memory_bytes = 256ULL << 20;
   Duration step = std::chrono::milliseconds(300);
-  double step_jitter = 0.02;                    // relative, uniform +-
+  double step_jitter = 0.02;                         // relative, uniform +-
   Duration decode = std::chrono::milliseconds(230);  // of a sample, all units together
   double decode_jitter = 0.15;
   int decode_threads = 1;
   int64_t epochs = -1;
   int64_t skip_max = 0;
-  std::string etag = "";                        // pinned in every read; "" as the store has it
+  std::string etag = "";  // pinned in every read; "" as the store has it
 };
 
 class Job {
@@ -70,7 +70,7 @@ class Job {
       const JobOptions& options);
   ~Job();
 
-  void Start();                 // the consumer comes for its first batch
+  void Start();  // the consumer comes for its first batch
   uint64_t steps() const { return waits_.size(); }
   // Seconds the consumer waited before each batch; the first is the cold start.
   const std::vector<double>& waits() const { return waits_; }

@@ -1,6 +1,6 @@
 // Virtual time. A world holds any number of executors ("threads"); each runs its tasks in the order
-// posted, and which of the ready ones goes next is drawn from the seed. The same seed gives the same
-// trace. The product code of plan, fetch, feed and store runs on it unchanged.
+// posted, and which of the ready ones goes next is drawn from the seed. The same seed gives the
+// same trace. The product code of plan, fetch, feed and store runs on it unchanged.
 #pragma once
 
 #include <cstdint>

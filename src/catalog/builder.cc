@@ -76,7 +76,8 @@ Scanned ScanObject(const store::SyncStore& store, const store::ObjectInfo& info,
   ObjectReader reader(store, info);
   media::ScanOptions scan;
   scan.verify = options.verify;
-  scan.read_many = [&](const std::vector<ByteRange>& ranges, const std::vector<MutableBytes>& into) {
+  scan.read_many = [&](const std::vector<ByteRange>& ranges,
+                       const std::vector<MutableBytes>& into) {
     return reader.ReadMany(ranges, into);
   };
   auto videos = media::ScanVideo(
@@ -137,11 +138,10 @@ void AddUp(const Scanned& one, BuildReport* report) {
 Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::string& prefix,
                                   const BuildOptions& options, BuildReport* report) {
   FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects, ListObjects(store, prefix));
-  FB_ASSIGN_OR_RETURN(
-      const auto pool,
-      sys::WorkPool::Make({.name = "fb-index",
-                           .threads = std::max<size_t>(1, options.parallel),
-                           .queue_limit = objects.size()}));
+  FB_ASSIGN_OR_RETURN(const auto pool,
+                      sys::WorkPool::Make({.name = "fb-index",
+                                           .threads = std::max<size_t>(1, options.parallel),
+                                           .queue_limit = objects.size()}));
   std::vector<Scanned> scanned(objects.size());
   std::atomic<uint64_t> done = 0;
   std::atomic<uint64_t> bytes = 0;

@@ -37,9 +37,9 @@ class CatalogFile : public Catalog {
     Reader head(ByteView(bytes_).subspan(kMagic.size()));
     const auto version = head.Word<uint32_t>();
     if (version != kVersion) {
-      return Status(Code::kUnimplemented,
-                    fmt::format("catalog version {}; this Forebay reads version {}", version,
-                                kVersion));
+      return Status(
+          Code::kUnimplemented,
+          fmt::format("catalog version {}; this Forebay reads version {}", version, kVersion));
     }
     (void)head.Word<uint32_t>();
     const auto file_bytes = head.Word<uint64_t>();

@@ -123,7 +123,8 @@ TEST(Catalog, every_flipped_or_missing_byte_is_found) {
     bad[i] ^= std::byte{1};
     if (i >= 12 && i < 16) continue;  // reserved
     EXPECT_FALSE(Catalog::Open(bad).ok()) << i;
-    EXPECT_FALSE(Catalog::Open({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(i)}).ok());
+    EXPECT_FALSE(
+        Catalog::Open({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(i)}).ok());
   }
 }
 

@@ -123,10 +123,13 @@ bool GetPackets(Reader& in, std::vector<Packet>& packets) {
     if (packet.offset > INT64_MAX || end < packet.offset) return false;
   }
   const size_t n = packets.size();
-  return GetRuns(in, n, [&](size_t i, uint64_t v) { packets[i].flags = static_cast<uint8_t>(v); }) &&
-         GetRuns(in, n, [&](size_t i, uint64_t v) { packets[i].recovery = static_cast<uint16_t>(v); }) &&
+  return GetRuns(in, n,
+                 [&](size_t i, uint64_t v) { packets[i].flags = static_cast<uint8_t>(v); }) &&
          GetRuns(in, n,
-                 [&](size_t i, uint64_t v) { packets[i].parameter_set = static_cast<uint16_t>(v); });
+                 [&](size_t i, uint64_t v) { packets[i].recovery = static_cast<uint16_t>(v); }) &&
+         GetRuns(in, n, [&](size_t i, uint64_t v) {
+           packets[i].parameter_set = static_cast<uint16_t>(v);
+         });
 }
 
 void PutFrames(Writer& out, const VideoIndex& index) {
@@ -195,7 +198,8 @@ Result<VideoIndex> UnpackVideo(ByteView packed) {
   index.payload_sizes.resize(in.Count(1));
   for (uint32_t& size : index.payload_sizes) size = static_cast<uint32_t>(in.Varint());
   good = good && in.ok() && in.at_end() && access <= 1 && verified <= 2;
-  good = good && (index.payload_sizes.empty() || index.payload_sizes.size() == index.packets.size());
+  good =
+      good && (index.payload_sizes.empty() || index.payload_sizes.size() == index.packets.size());
   for (const Packet& packet : index.packets) {
     good = good && packet.parameter_set <= index.parameter_sets.size();
   }

@@ -51,10 +51,9 @@ Status CheckOptions(const ClipsOptions& clips, const LoaderOptions& options) {
 
 // Everything that decides which sample stands at which position.
 std::string SpecHash(const ClipsOptions& clips, const LoaderOptions& options, uint64_t samples) {
-  const std::string spec =
-      fmt::format("clips/1 pattern={} cameras={} frames={} step={} hop={} shuffle={} samples={}",
-                  clips.pattern, fmt::join(clips.cameras, ","), clips.frames, clips.step,
-                  clips.hop, options.shuffle, samples);
+  const std::string spec = fmt::format(
+      "clips/1 pattern={} cameras={} frames={} step={} hop={} shuffle={} samples={}", clips.pattern,
+      fmt::join(clips.cameras, ","), clips.frames, clips.step, clips.hop, options.shuffle, samples);
   return fmt::format("{:016x}", HashName(spec));
 }
 
@@ -90,7 +89,7 @@ class ClipsLoader : public Loader {
   Status SetBudget();
   void SetSpecs();
   Status Start();
-  bool AtEnd() const;                       // no further epoch
+  bool AtEnd() const;  // no further epoch
   std::optional<order::BatchSlice> Slice() const;
   void BeginWait();
   Batch MakeBatch(feed::ReadyGroup group);
@@ -120,10 +119,10 @@ class ClipsLoader : public Loader {
   uint64_t position_ = 0;
   int64_t step_ = 0;
   std::vector<int64_t> skips_;
-  bool waiting_ = false;     // the consumer has come for the next batch
+  bool waiting_ = false;  // the consumer has come for the next batch
   bool head_posted_ = false;
-  Time came_{};              // when it came
-  Time left_{};              // when it was last given one
+  Time came_{};  // when it came
+  Time left_{};  // when it was last given one
 };
 
 Status ClipsLoader::Open() {
@@ -155,8 +154,9 @@ Status ClipsLoader::Open() {
     Log(LogLevel::kWarn, fmt::format("left out: {}", line));
   }
   order_ = {dataset_->sample_count(), options_.seed, options_.shuffle};
-  slicing_ = {static_cast<uint64_t>(options_.batch_size), static_cast<uint64_t>(options_.world_size),
-              static_cast<uint64_t>(options_.rank), options_.drop_last};
+  slicing_ = {static_cast<uint64_t>(options_.batch_size),
+              static_cast<uint64_t>(options_.world_size), static_cast<uint64_t>(options_.rank),
+              options_.drop_last};
   spec_hash_ = SpecHash(clips_options_, options_, order_.samples);
   if (batches_per_epoch() == 0) {
     return Status(Code::kInvalidArgument,
@@ -170,8 +170,7 @@ Status ClipsLoader::Open() {
 
 Status ClipsLoader::SetBudget() {
   const uint64_t batch = slicing_.batch_size;
-  const uint64_t output =
-      SlabsFor(feed::BatchLayout(dataset_->arrays(), batch).bytes) * kSlabBytes;
+  const uint64_t output = SlabsFor(feed::BatchLayout(dataset_->arrays(), batch).bytes) * kSlabBytes;
   const uint64_t needed = output + dataset_->raw_bytes_max();
   const bool keeps = options_.epochs != 1;
   const uint64_t tier = keeps ? options_.memory_bytes / kMemoryTierShare : 0;
@@ -258,9 +257,9 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
   }
   FB_RETURN_IF_ERROR(Start());
   if (!waiting_ && *held_ >= options_.held_limit) {
-    return Status(Code::kResourceExhausted,
-                  fmt::format("{} batches are still held; release some, or raise held_limit",
-                              held_->load()));
+    return Status(
+        Code::kResourceExhausted,
+        fmt::format("{} batches are still held; release some, or raise held_limit", held_->load()));
   }
   if (!WaitReady(timeout)) return WaitTimedOut(timeout);
   std::optional<feed::ReadyGroup> group = pipeline_->delivery().TryTake();
@@ -280,18 +279,18 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
 }
 
 Status ClipsLoader::WaitTimedOut(std::chrono::nanoseconds timeout) const {
-  return Status(Code::kDeadlineExceeded,
-                fmt::format("batch {} of epoch {} (samples from position {}) is not ready after "
-                            "{:.1f} s in this wait, {:.1f} s in all; {}",
-                            step_, epoch_, position_,
-                            std::chrono::duration<double>(timeout).count(),
-                            std::chrono::duration<double>(pipeline_->Now() - came_).count(),
-                            RunwayReason()));
+  return Status(
+      Code::kDeadlineExceeded,
+      fmt::format("batch {} of epoch {} (samples from position {}) is not ready after "
+                  "{:.1f} s in this wait, {:.1f} s in all; {}",
+                  step_, epoch_, position_, std::chrono::duration<double>(timeout).count(),
+                  std::chrono::duration<double>(pipeline_->Now() - came_).count(), RunwayReason()));
 }
 
 Array ClipsLoader::MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner,
                              void* data) const {
-  Array array{.spec = &specs_[i], .rows = rows, .owner = std::move(owner), .data = data, .bytes = 0};
+  Array array{
+      .spec = &specs_[i], .rows = rows, .owner = std::move(owner), .data = data, .bytes = 0};
   return array;
 }
 
@@ -375,8 +374,9 @@ Status ClipsLoader::LoadState(const LoaderState& state) {
   if (state.seed != options_.seed) return differs("seed", state.seed, options_.seed);
   if (state.epoch < 0 || state.position < 0 ||
       static_cast<uint64_t>(state.position) > order_.samples) {
-    return Status(Code::kInvalidArgument, fmt::format("epoch {}, position {} are no place in {} samples",
-                                                      state.epoch, state.position, order_.samples));
+    return Status(Code::kInvalidArgument,
+                  fmt::format("epoch {}, position {} are no place in {} samples", state.epoch,
+                              state.position, order_.samples));
   }
   skips_ = state.skips;
   Seek(static_cast<uint64_t>(state.epoch), static_cast<uint64_t>(state.position));

@@ -61,7 +61,8 @@ Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncSto
   Result<std::vector<std::byte>> bytes = ReadWhole(store, key, kCatalogBytesMax);
   if (!bytes.ok()) {
     Status status = std::move(bytes).status();
-    if (status.code() != Code::kNotFound) return std::move(status).WithContext("reading the catalog");
+    if (status.code() != Code::kNotFound)
+      return std::move(status).WithContext("reading the catalog");
     return Status(Code::kNotFound, fmt::format("no catalog at {}/{}: run `forebay index` first",
                                                store.async().root_uri(), key));
   }

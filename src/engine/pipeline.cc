@@ -10,8 +10,8 @@
 namespace forebay::engine {
 namespace {
 
-constexpr uint64_t kItemsMax = 4096;      // slots of the ring
-constexpr uint64_t kBatchesMax = 64;      // the deepest runway
+constexpr uint64_t kItemsMax = 4096;  // slots of the ring
+constexpr uint64_t kBatchesMax = 64;  // the deepest runway
 constexpr auto kCloseTimeout = std::chrono::seconds(30);
 constexpr auto kNumbersTimeout = std::chrono::seconds(1);
 
@@ -79,7 +79,8 @@ Pipeline::~Pipeline() {
   loop_->Post([this, closed] { feeder_->Close([closed] { closed->set_value(); }); });
   if (done.wait_for(kCloseTimeout) != std::future_status::ready) {
     // Something below never completed. Its buffers must not be freed under it.
-    Log(LogLevel::kError, "a loader's requests did not end within 30 s of closing; its memory stays");
+    Log(LogLevel::kError,
+        "a loader's requests did not end within 30 s of closing; its memory stays");
     (void)loop_.release();
     (void)fetcher_.release();
     (void)feeder_.release();

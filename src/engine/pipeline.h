@@ -24,8 +24,8 @@ struct PipelineOptions {
   order::OrderSpec order;
   order::Slicing slicing;
   int64_t epochs = -1;
-  uint64_t memory_bytes = 0;        // of raw and output bytes in work
-  uint64_t memory_tier_bytes = 0;   // beside that; 0: nothing is kept
+  uint64_t memory_bytes = 0;       // of raw and output bytes in work
+  uint64_t memory_tier_bytes = 0;  // beside that; 0: nothing is kept
   double runway_s = -1;
   int decode_threads = 1;
   int64_t skip_max = 0;
@@ -41,7 +41,7 @@ struct PipelineNumbers {
   std::string runway_reason;
   uint64_t budget_limit = 0, budget_used = 0, budget_peak = 0;
   uint64_t slab_bytes = 0, output_bytes = 0, memory_tier_bytes = 0;
-  double decode_busy_ratio = 0;     // since the first batch was taken
+  double decode_busy_ratio = 0;  // since the first batch was taken
 };
 
 class Pipeline {
@@ -73,7 +73,7 @@ class Pipeline {
 
   PipelineOptions options_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
-  uint64_t generation_ = 0;                 // consumer's thread
+  uint64_t generation_ = 0;  // consumer's thread
   feed::Delivery delivery_;
   std::shared_ptr<SlabPool> slabs_;
   std::shared_ptr<feed::OutputPool> outputs_;
