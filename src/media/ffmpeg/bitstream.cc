@@ -231,12 +231,16 @@ void BitstreamReader::SetFromExtradata() {
     length_size_ = (At(bytes, 21) & 3) + 1;
   }
   if (kind_ != Kind::kHevc) return;
+  bool known = false;
   for (const ParameterSet& set : SetsOf(extradata_)) {
     // sps_video_parameter_set_id, then sps_max_sub_layers_minus1
     if (set.type != kHevcSps || set.bytes.size() < 3) continue;
     highest_temporal_id_ =
         std::max<uint8_t>(highest_temporal_id_, static_cast<uint8_t>(set.bytes[2]) >> 1 & 7);
+    known = true;
   }
+  // Above every id: without a parameter set nothing is known to be unreferenced.
+  if (!known) highest_temporal_id_ = 7;
 }
 
 PictureHead BitstreamReader::Read(ByteView packet, std::vector<ParameterSet>* sets) const {
@@ -375,7 +379,10 @@ bool BitstreamReader::VisitH264(PartialPacket* packet, ByteRange nal, PictureHea
     return false;
   }
   if (type != 1 && type != 2 && type != 5) return false;
-  head->disposable = reference == 0 && !head->has_sets;
+  // Of two fields in one packet each has its say.
+  head->disposable =
+      (head->slices == 0 || head->disposable) && reference == 0 && !head->has_sets;
+  ++head->slices;
   if (type == 5) {
     head->sync = Sync::kClosed;
     head->starts_sequence = true;

@@ -34,6 +34,7 @@ struct PictureHead {
   bool ends_sequence = false;   // an end-of-sequence unit follows the picture
   bool has_sets = false;        // carries parameter sets
   bool field = false;           // one field of two (MPEG-2)
+  uint32_t slices = 0;          // H.264: read so far
   bool damaged = false;         // the units do not fit the packet
 };
 

@@ -1,9 +1,114 @@
 #include "media/ffmpeg/decode.h"
 
-namespace forebay::media::ffmpeg {
+#include <fmt/core.h>
 
-Result<std::unique_ptr<VideoDecoder>> MakeDecoder(const VideoDecoder::Options&) {
-  return Status(Code::kUnimplemented, "this build cannot decode video");
+#include <algorithm>
+
+#include "media/ffmpeg/codec.h"
+#include "media/ffmpeg/convert.h"
+#include "media/ffmpeg/packet_source.h"
+#include "media/ffmpeg/stream_decoder.h"
+
+namespace forebay::media::ffmpeg {
+namespace {
+
+class Decoder : public VideoDecoder {
+ public:
+  explicit Decoder(const Options& options) : options_(options) {}
+
+  Status DecodeRgb(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                   const FetchedBytes& bytes, const OutputFormat& format,
+                   MutableBytes output) override;
+  Status DecodeNative(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                      const FetchedBytes& bytes,
+                      const std::function<Status(NativeFrame)>& on_frame) override;
+
+ private:
+  struct OpenDecoder {
+    std::string key;
+    std::unique_ptr<StreamDecoder> decoder;
+  };
+  Status DecodeRuns(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                    const FetchedBytes& bytes, const OnFrame& on_frame);
+  // Takes an open decoder out of the cache, or opens one.
+  Result<OpenDecoder> Acquire(const StreamParameters& parameters);
+  void Release(OpenDecoder decoder);
+
+  const Options options_;
+  PacketMemory memory_;
+  std::vector<OpenDecoder> open_;  // most recently used last
+  RgbConverter converter_;
+  std::vector<uint32_t> frames_;  // of the runs, ascending
+};
+
+Result<Decoder::OpenDecoder> Decoder::Acquire(const StreamParameters& parameters) {
+  OpenDecoder taken{.key = CodecKey(parameters), .decoder = nullptr};
+  const auto found = std::ranges::find(open_, taken.key, &OpenDecoder::key);
+  if (found != open_.end()) {
+    taken.decoder = std::move(found->decoder);
+    open_.erase(found);
+    return taken;
+  }
+  FB_ASSIGN_OR_RETURN(taken.decoder, StreamDecoder::Open(parameters));
+  return taken;
+}
+
+void Decoder::Release(OpenDecoder decoder) {
+  if (options_.open_decoders_max == 0) return;
+  if (open_.size() >= options_.open_decoders_max) open_.erase(open_.begin());
+  open_.push_back(std::move(decoder));
+}
+
+Status Decoder::DecodeRuns(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                           const FetchedBytes& bytes, const OnFrame& on_frame) {
+  FB_ASSIGN_OR_RETURN(OpenDecoder open, Acquire(index.parameters));
+  for (const DecodeRun& run : runs) {
+    FetchedPackets packets(index, bytes, memory_);
+    // On failure the decoder is closed: its state is not to be trusted.
+    FB_RETURN_IF_ERROR(
+        open.decoder->Decode(index, run, packets, options_.drop_unreferenced, on_frame)
+            .WithContext("decoding"));
+  }
+  Release(std::move(open));
+  return {};
+}
+
+Status Decoder::DecodeRgb(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                          const FetchedBytes& bytes, const OutputFormat& format,
+                          MutableBytes output) {
+  frames_.clear();
+  for (const DecodeRun& run : runs) {
+    frames_.insert(frames_.end(), run.frames.begin(), run.frames.end());
+  }
+  std::ranges::sort(frames_);
+  const uint64_t frame_bytes = RgbConverter::FrameBytes(index.parameters, format);
+  if (frame_bytes == 0 || output.size() != frame_bytes * frames_.size()) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} frames of {} bytes do not fit the output of {} bytes",
+                              frames_.size(), frame_bytes, output.size()));
+  }
+  return DecodeRuns(index, runs, bytes, [&](uint32_t number, const AVFrame& frame) {
+    const auto slot =
+        static_cast<size_t>(std::ranges::lower_bound(frames_, number) - frames_.begin());
+    return converter_
+        .Convert(frame, index.parameters, format, output.subspan(slot * frame_bytes, frame_bytes))
+        .WithContext(fmt::format("frame {}", number));
+  });
+}
+
+Status Decoder::DecodeNative(const VideoIndex& index, const std::vector<DecodeRun>& runs,
+                             const FetchedBytes& bytes,
+                             const std::function<Status(NativeFrame)>& on_frame) {
+  return DecodeRuns(index, runs, bytes, [&](uint32_t number, const AVFrame& frame) -> Status {
+    FB_ASSIGN_OR_RETURN(NativeFrame native, PackNative(frame, number));
+    return on_frame(std::move(native));
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VideoDecoder>> MakeDecoder(const VideoDecoder::Options& options) {
+  return std::unique_ptr<VideoDecoder>(std::make_unique<Decoder>(options));
 }
 
 }  // namespace forebay::media::ffmpeg
