@@ -59,7 +59,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("uri", help="s3://bucket/prefix/ that `forebay index` has indexed")
     parser.add_argument("--pattern", default="{scene}/{camera}.{ext}")
-    parser.add_argument("--cameras", nargs="*", default=[], help="default: all that are found")
+    parser.add_argument("--cameras", nargs="+", help="default: all that are found")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--frames", type=int, default=8)

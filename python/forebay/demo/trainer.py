@@ -46,25 +46,21 @@ class FaultServer:
         self._control = control
 
     def stats(self):
-        with urllib.request.urlopen(self._control + "/stats", timeout=10) as answer:
+        with urllib.request.urlopen(self._control + "/_faults/stats", timeout=10) as answer:
             return json.load(answer)
 
     def scale_latency(self, factor):
         body = json.dumps({"latency_scale": factor}).encode()
-        request = urllib.request.Request(self._control + "/rules", data=body, method="POST")
+        request = urllib.request.Request(self._control + "/_faults/rules", data=body, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
 
     def log(self, after=0):
-        url = f"{self._control}/log?after={after}&limit=100000"
+        url = f"{self._control}/_faults/log?after={after}"
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)["requests"]
 
     def last_request(self):
         return max((entry["number"] for entry in self.log()), default=0)
-
-    def reset(self):
-        request = urllib.request.Request(self._control + "/reset", data=b"", method="POST")
-        urllib.request.urlopen(request, timeout=10).close()
 
 
 class GcClock:
@@ -253,14 +249,14 @@ def measure_cold_starts(task, cores):
     cores.use(cores.others)
     starts = []
     for number in range(task["starts"]):
-        server.reset()
+        logged = server.last_request()
         started = time.perf_counter()
         loader = open_loader({**task, "seed": task["seed"] + number}, task["runway"])
         opened = time.perf_counter()
         next(iter(loader))
         first = time.perf_counter()
         starts.append({"open_s": opened - started, "first_batch_s": first - started,
-                       "log": server.log()})
+                       "log": server.log(logged)})
         loader.close()
     emit("result", starts=starts)
 
