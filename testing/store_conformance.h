@@ -28,11 +28,11 @@ struct StoreSubject {
   // Deviations.
   // False for keys that the store cannot hold; putting one must fail.
   std::function<bool(const std::string& key)> holds_key = [](const std::string&) { return true; };
-  bool lists_in_byte_order = true;   // else: each key once, in whatever order
+  bool lists_in_byte_order = true;  // else: each key once, in whatever order
   bool start_after_by_bytes = true;
   bool if_none_match = true;
-  uint64_t least_part_bytes = 1;     // of all parts but the last
-  bool checks_part_etags = true;     // complete refuses an etag that was not given
+  uint64_t least_part_bytes = 1;  // of all parts but the last
+  bool checks_part_etags = true;  // complete refuses an etag that was not given
   bool reports_missing_upload = true;
 };
 
@@ -146,12 +146,12 @@ TEST_P(StoreConformance, a_read_fills_the_pieces_of_its_target_in_order) {
   const std::string body = TestBytes(100'000);
   MustPut(Key("x"), body);
   std::string one(10, '\0'), two(60'000, '\0'), three(1, '\0');
-  auto result = sync_->Read({.key = Key("x"),
-                             .etag = "",
-                             .range = {5, 60'016},
-                             .target = {std::as_writable_bytes(std::span(one)),
-                                        std::as_writable_bytes(std::span(two)),
-                                        std::as_writable_bytes(std::span(three))}});
+  auto result = sync_->Read(
+      {.key = Key("x"),
+       .etag = "",
+       .range = {5, 60'016},
+       .target = {std::as_writable_bytes(std::span(one)), std::as_writable_bytes(std::span(two)),
+                  std::as_writable_bytes(std::span(three))}});
   ASSERT_TRUE(result.ok()) << result.status().ToString();
   EXPECT_TRUE(one + two + three == body.substr(5, 60'011));
 }
@@ -263,10 +263,33 @@ TEST_P(StoreConformance, a_listing_can_start_after_a_key) {
 
 TEST_P(StoreConformance, odd_keys_make_the_round_trip_or_are_refused) {
   const std::string long_segment(255, 'n');
-  std::vector<std::string> names = {
-      "a b", "a+b", "a%2Bb", "a%b", "é", "e\u0301", "日本", "a&b=c?d#e", "a;b", "~", "*'()!", "\"",
-      "ends in space ", "dt=2024-01-01/x", "[x]", "<x>&amp;", "a\\b", "x//y", "x/", "x/./y",
-      "x/../y", "#", "?", "\x01", "new\nline", long_segment, long_segment + "n"};
+  std::vector<std::string> names = {"a b",
+                                    "a+b",
+                                    "a%2Bb",
+                                    "a%b",
+                                    "é",
+                                    "e\u0301",
+                                    "日本",
+                                    "a&b=c?d#e",
+                                    "a;b",
+                                    "~",
+                                    "*'()!",
+                                    "\"",
+                                    "ends in space ",
+                                    "dt=2024-01-01/x",
+                                    "[x]",
+                                    "<x>&amp;",
+                                    "a\\b",
+                                    "x//y",
+                                    "x/",
+                                    "x/./y",
+                                    "x/../y",
+                                    "#",
+                                    "?",
+                                    "\x01",
+                                    "new\nline",
+                                    long_segment,
+                                    long_segment + "n"};
   for (const std::string& name : names) {
     const std::string key = Key("odd-" + std::to_string(&name - names.data()) + "/" + name);
     Result<store::PutResult> put = Put(key, name);
@@ -296,8 +319,7 @@ TEST_P(StoreConformance, if_none_match_refuses_a_key_that_exists) {
   if (!GetParam().if_none_match) return;
   const std::string first = "first";
   const std::string second = "second";
-  EXPECT_TRUE(
-      sync_->Put({.key = Key("x"), .body = {AsBytes(first)}, .if_none_match = true}).ok());
+  EXPECT_TRUE(sync_->Put({.key = Key("x"), .body = {AsBytes(first)}, .if_none_match = true}).ok());
   EXPECT_EQ(sync_->Put({.key = Key("x"), .body = {AsBytes(second)}, .if_none_match = true}).code(),
             Code::kPreconditionFailed);
   EXPECT_EQ(Whole(Key("x"), 5), "first");
@@ -341,19 +363,21 @@ TEST_P(StoreConformance, an_aborted_upload_leaves_nothing) {
   ASSERT_TRUE(id.ok()) << id.status().ToString();
   upload.upload_id = *id;
   const std::string body = "part";
-  ASSERT_TRUE(sync_->PutPart({.key = upload.key,
-                              .upload_id = upload.upload_id,
-                              .part_number = 1,
-                              .body = {AsBytes(body)}})
+  ASSERT_TRUE(sync_
+                  ->PutPart({.key = upload.key,
+                             .upload_id = upload.upload_id,
+                             .part_number = 1,
+                             .body = {AsBytes(body)}})
                   .ok());
   const Status aborted = sync_->AbortUpload(upload);
   EXPECT_TRUE(aborted.ok()) << aborted.ToString();
   EXPECT_TRUE(ListKeys({.prefix = prefix_}).empty());
   if (!GetParam().reports_missing_upload) return;
-  EXPECT_EQ(sync_->PutPart({.key = upload.key,
-                            .upload_id = upload.upload_id,
-                            .part_number = 1,
-                            .body = {AsBytes(body)}})
+  EXPECT_EQ(sync_
+                ->PutPart({.key = upload.key,
+                           .upload_id = upload.upload_id,
+                           .part_number = 1,
+                           .body = {AsBytes(body)}})
                 .code(),
             Code::kNotFound);
 }
@@ -362,8 +386,8 @@ TEST_P(StoreConformance, a_large_put_goes_up_in_parts) {
   const uint64_t part_bytes = std::max<uint64_t>(100'000, GetParam().least_part_bytes);
   const std::string head = TestBytes(12'345, 3);
   const std::string tail = TestBytes(part_bytes * 2 + 999, 4);
-  Result<store::PutResult> put = sync_->PutLarge(
-      {.key = Key("large"), .body = {AsBytes(head), AsBytes(tail)}}, part_bytes);
+  Result<store::PutResult> put =
+      sync_->PutLarge({.key = Key("large"), .body = {AsBytes(head), AsBytes(tail)}}, part_bytes);
   ASSERT_TRUE(put.ok()) << put.status().ToString();
   EXPECT_TRUE(Whole(Key("large"), head.size() + tail.size()) == head + tail);
   EXPECT_EQ(sync_->Head(Key("large"))->etag, put->etag);
@@ -423,11 +447,12 @@ TEST_P(StoreConformance, a_deadline_that_passed_ends_the_operation) {
   MustPut(Key("x"), "0123456789");
   std::string into(10, '\0');
   const Time past = store_->executor().Now() - std::chrono::milliseconds(1);
-  EXPECT_EQ(sync_->Read({.key = Key("x"),
-                         .etag = "",
-                         .range = {0, 10},
-                         .target = {std::as_writable_bytes(std::span(into))},
-                         .options = {.deadline = past}})
+  EXPECT_EQ(sync_
+                ->Read({.key = Key("x"),
+                        .etag = "",
+                        .range = {0, 10},
+                        .target = {std::as_writable_bytes(std::span(into))},
+                        .options = {.deadline = past}})
                 .code(),
             Code::kDeadlineExceeded);
 }

@@ -32,9 +32,9 @@ struct ClipsOptions {
 };
 
 struct LoaderOptions {
-  int64_t batch_size = 1;      // per rank
+  int64_t batch_size = 1;  // per rank
   uint64_t seed = 0;
-  int64_t epochs = -1;         // -1: no end
+  int64_t epochs = -1;  // -1: no end
   bool shuffle = true;
   bool drop_last = true;
   int64_t rank = 0;
@@ -43,16 +43,16 @@ struct LoaderOptions {
   // Seconds of data kept ready; < 0: found from measurements ("auto"); 0: nothing is fetched ahead
   // (a step's own ranges still go out in parallel).
   double runway_s = -1;
-  int decode_threads = 0;      // 0: cores - 1, at least 1
-  int held_limit = 4;          // delivered batches not yet given back
-  int64_t skip_max = 0;        // bad samples replaced before it becomes an error; 0: raise
+  int decode_threads = 0;  // 0: cores - 1, at least 1
+  int held_limit = 4;      // delivered batches not yet given back
+  int64_t skip_max = 0;    // bad samples replaced before it becomes an error; 0: raise
 };
 
 // One array of a batch; shape and element size fixed for the loader's life.
 struct ArraySpec {
   std::string name;
-  std::string dtype;            // "uint8", "int64", "int32", "bool", "float32"
-  std::vector<int64_t> shape;   // with the batch dimension first
+  std::string dtype;           // "uint8", "int64", "int32", "bool", "float32"
+  std::vector<int64_t> shape;  // with the batch dimension first
 };
 
 struct Array {
@@ -65,8 +65,8 @@ struct Array {
 };
 
 struct Batch {
-  std::vector<Array> arrays;    // in the order of Loader::arrays()
-  int64_t step = 0;             // of this epoch
+  std::vector<Array> arrays;  // in the order of Loader::arrays()
+  int64_t step = 0;           // of this epoch
   int64_t epoch = 0;
 };
 
@@ -77,8 +77,8 @@ struct LoaderState {
   std::string catalog_hash;
   uint64_t seed = 0;
   int64_t epoch = 0;
-  int64_t position = 0;         // samples of this epoch handed out, over all ranks
-  std::vector<int64_t> skips;   // global positions whose sample was replaced
+  int64_t position = 0;        // samples of this epoch handed out, over all ranks
+  std::vector<int64_t> skips;  // global positions whose sample was replaced
 };
 
 // Thread safety: one consumer thread; Metrics, Close and the const methods from any. No thread of

@@ -23,12 +23,12 @@ struct HttpRequest {
   std::string method = "GET";
   // scheme://host[:port]/path?query, already percent-encoded: it goes to the wire as it is.
   std::string url;
-  HeaderList headers;           // Host, Content-Length are the transport's
-  std::vector<ByteView> body;   // must live until OnDone
-  Duration connect_timeout = std::chrono::seconds(3);     // TCP and TLS
-  Duration first_byte_timeout = std::chrono::seconds(10); // from request sent to the status line
-  Duration stall_timeout = std::chrono::seconds(10);      // between two bytes of a body
-  Time deadline = kNever;                                 // of the whole exchange
+  HeaderList headers;                                  // Host, Content-Length are the transport's
+  std::vector<ByteView> body;                          // must live until OnDone
+  Duration connect_timeout = std::chrono::seconds(3);  // TCP and TLS
+  Duration first_byte_timeout = std::chrono::seconds(10);  // from request sent to the status line
+  Duration stall_timeout = std::chrono::seconds(10);       // between two bytes of a body
+  Time deadline = kNever;                                  // of the whole exchange
 };
 
 struct HttpHead {

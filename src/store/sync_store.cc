@@ -82,11 +82,11 @@ Result<T> SyncStore::Run(Request request,
   const Time deadline = options.deadline;
   auto box = std::make_shared<Mailbox<T>>();
   ObjectStore* store = store_.get();
-  store->executor().Post([store, start, box, delivery = Delivery<T>(box),
-                          request = std::move(request)]() mutable {
-    box->op = (store->*start)(std::move(request), Callback<T>(std::move(delivery)));
-    if (box->cancel_wanted) store->Cancel(box->op);
-  });
+  store->executor().Post(
+      [store, start, box, delivery = Delivery<T>(box), request = std::move(request)]() mutable {
+        box->op = (store->*start)(std::move(request), Callback<T>(std::move(delivery)));
+        if (box->cancel_wanted) store->Cancel(box->op);
+      });
   if (!box->WaitUntil(deadline + kGrace)) {
     store->executor().Post([store, box] {
       box->cancel_wanted = true;
@@ -270,10 +270,10 @@ Result<PutResult> SyncStore::PutLarge(PutRequest request, uint64_t part_bytes) c
                         .size = size,
                         .part_bytes = part_bytes,
                         .timeout = default_timeout_};
-  store->executor().Post([store, plan = std::move(plan),
-                          done = Delivery<std::vector<std::string>>(box)]() mutable {
-    std::make_shared<PartSender>(store, std::move(plan), std::move(done))->Advance();
-  });
+  store->executor().Post(
+      [store, plan = std::move(plan), done = Delivery<std::vector<std::string>>(box)]() mutable {
+        std::make_shared<PartSender>(store, std::move(plan), std::move(done))->Advance();
+      });
   Result<std::vector<std::string>> etags = box->Wait();
   Status status = etags.status();
   if (status.ok()) {

@@ -20,8 +20,8 @@ Status BadUri(std::string_view text, std::string_view why) {
 bool IsScheme(std::string_view text) {
   if (text.empty()) return false;
   return std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '+' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
   });
 }
 
@@ -30,8 +30,8 @@ bool IsScheme(std::string_view text) {
 Status CheckBucket(std::string_view text, std::string_view bucket) {
   if (bucket.empty()) return BadUri(text, "names no bucket");
   const bool valid = std::ranges::all_of(bucket, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '.' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
   });
   if (bucket.starts_with("arn:")) return BadUri(text, "is an access point: use its bucket alias");
   if (!valid || bucket.size() > 255 || bucket == "." || bucket == "..") {
@@ -68,9 +68,12 @@ Result<Uri> ParsePath(std::string_view text, std::string_view path) {
 
 std::string Uri::ToString() const {
   switch (scheme) {
-    case Scheme::kS3: return fmt::format("s3://{}/{}", bucket, key);
-    case Scheme::kMemory: return fmt::format("memory://{}/{}", bucket, key);
-    case Scheme::kFile: break;
+    case Scheme::kS3:
+      return fmt::format("s3://{}/{}", bucket, key);
+    case Scheme::kMemory:
+      return fmt::format("memory://{}/{}", bucket, key);
+    case Scheme::kFile:
+      break;
   }
   return "file:///" + key;
 }

@@ -232,8 +232,7 @@ Moved UpstreamBody::MoveSpliced(int fd, uint64_t max_payload) {
   constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
   if (in_pipe_ == 0) {
     const size_t size = std::min<uint64_t>(framer_.plain_bytes(), PipePool::kPipeBytes);
-    const ssize_t n =
-        ::splice(upstream_, nullptr, pipe_->write_end.get(), nullptr, size, kFlags);
+    const ssize_t n = ::splice(upstream_, nullptr, pipe_->write_end.get(), nullptr, size, kFlags);
     if (n < 0) return {0, WouldBlock() ? State::kWantSource : State::kSourceFailed};
     if (n == 0) return {0, OnEnd()};
     in_pipe_ = static_cast<size_t>(n);

@@ -88,7 +88,7 @@ class UpstreamBody final : public BodySource {
   State OnEnd();
 
   const int upstream_;
-  std::string held_;      // received, not yet framed
+  std::string held_;  // received, not yet framed
   size_t held_start_ = 0;
   BodyFramer framer_;
   PipePool& pipes_;

@@ -66,8 +66,8 @@ void Connection::Pump() {
 
 void Connection::OnClientEvents(uint32_t events) {
   // A client that closes its side has lost interest, unless it still has to be read.
-  const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0 ||
-                    ((events & EPOLLRDHUP) != 0 && !want_.client_in);
+  const bool gone =
+      (events & (EPOLLHUP | EPOLLERR)) != 0 || ((events & EPOLLRDHUP) != 0 && !want_.client_in);
   if (gone && state_ == State::kExchange) return Close("client_gone");
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Close("client_gone");
   Pump();
@@ -140,8 +140,8 @@ void Connection::CheckDeadline(Time now) {
   } else if (state_ == State::kExchange && !has_answer_ && waited > limits.origin_s) {
     DropUpstream();
     discard_request_body_ = true;
-    SetAnswer(MakeErrorAnswer(504, "GatewayTimeout", "The origin did not answer in time.",
-                              request_, decision_.number),
+    SetAnswer(MakeErrorAnswer(504, "GatewayTimeout", "The origin did not answer in time.", request_,
+                              decision_.number),
               false);
     Pump();
   } else if (state_ == State::kExchange && has_answer_ && waited > limits.transfer_s) {
@@ -232,8 +232,8 @@ void Connection::StartExchange(size_t head_bytes) {
     return RefuseHead({Code::kInvalidArgument, "pipelined requests are not supported"});
   }
   const Field* range = FindField(request_.fields, "range");
-  decision_ = shard_.shared().plan->Decide(
-      {request_.method, request_.target, range != nullptr}, head_at_);
+  decision_ =
+      shard_.shared().plan->Decide({request_.method, request_.target, range != nullptr}, head_at_);
   release_at_ = head_at_ + Seconds(decision_.first_byte_s);
   record_ = RequestRecord{.number = decision_.number,
                           .method = request_.method,
@@ -284,8 +284,7 @@ bool Connection::PumpExchange() {
 
 bool Connection::PumpOut() {
   if (out_.empty()) return false;
-  const Transfer sent =
-      Send(client_.get(), std::string_view(out_).substr(out_sent_), false);
+  const Transfer sent = Send(client_.get(), std::string_view(out_).substr(out_sent_), false);
   if (sent.io == Io::kFailed) {
     Close("client_gone");
     return false;

@@ -93,8 +93,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Time touched_at_;
   bool pump_posted_ = false;
 
-  std::string in_;        // received from the client, not yet used
-  std::string out_;       // heads on their way to the client
+  std::string in_;   // received from the client, not yet used
+  std::string out_;  // heads on their way to the client
   size_t out_sent_ = 0;
 
   // The exchange.
@@ -116,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   bool has_answer_ = false;
   bool head_queued_ = false;
-  bool keep_alive_ = false;           // the client's connection, after this answer
+  bool keep_alive_ = false;  // the client's connection, after this answer
   bool upstream_keep_alive_ = false;
   ResponseHead answer_head_;
   std::unique_ptr<BodySource> body_;

@@ -20,8 +20,8 @@ constexpr size_t kMaxBodyBytes = 4 << 20;
 constexpr std::chrono::seconds kPatience{10};
 
 std::string ErrorJson(std::string_view message) {
-  return nlohmann::json({{"error", message}}).dump(-1, ' ', false,
-                                                    nlohmann::json::error_handler_t::replace);
+  return nlohmann::json({{"error", message}})
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 class ControlExchange : public std::enable_shared_from_this<ControlExchange> {
@@ -31,8 +31,8 @@ class ControlExchange : public std::enable_shared_from_this<ControlExchange> {
 
   // The watch and the timer keep the object alive.
   void Start() {
-    const Status watched = loop_.Watch(
-        client_.get(), EPOLLIN, [self = shared_from_this()](uint32_t) { self->Pump(); });
+    const Status watched = loop_.Watch(client_.get(), EPOLLIN,
+                                       [self = shared_from_this()](uint32_t) { self->Pump(); });
     if (!watched.ok()) return;
     timer_ = loop_.PostAt(loop_.Now() + kPatience, [self = shared_from_this()] {
       self->timer_ = 0;

@@ -20,11 +20,11 @@ struct BodyEvent {
 };
 
 struct Decision {
-  uint64_t number = 0;           // of the request, from 1, since the start or the last reset
-  double first_byte_s = 0;       // after the request's head; 0: at once
-  bool has_latency = false;      // a latency was drawn for this request
-  int status = 0;                // answered here instead of asking the origin; 0: not
-  std::string error_code;        // of the XML body that goes with `status`
+  uint64_t number = 0;       // of the request, from 1, since the start or the last reset
+  double first_byte_s = 0;   // after the request's head; 0: at once
+  bool has_latency = false;  // a latency was drawn for this request
+  int status = 0;            // answered here instead of asking the origin; 0: not
+  std::string error_code;    // of the XML body that goes with `status`
   std::vector<Field> extra_fields;
   std::vector<BodyEvent> events;  // by offset; a flip comes before what ends the body there
   double drip_bytes_per_s = 0;    // 0: as fast as it goes
@@ -32,8 +32,8 @@ struct Decision {
   bool changed_etag = false;
   bool ignore_range = false;
   bool error_in_200 = false;
-  bool close = false;            // after the response
-  bool announce_close = false;   // with "Connection: close"
+  bool close = false;           // after the response
+  bool announce_close = false;  // with "Connection: close"
   std::vector<std::string> duplicate_fields;
   std::vector<std::string> names;  // of the actions that apply, for the log
 };

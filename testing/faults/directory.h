@@ -36,7 +36,7 @@ class Directory {
   struct ListQuery {
     std::string prefix;
     std::string delimiter;
-    std::string after;      // keys and prefixes greater than this
+    std::string after;  // keys and prefixes greater than this
     size_t limit = 1000;
   };
   struct ListResult {

@@ -96,7 +96,7 @@ class BodyFramer {
   uint64_t left_ = 0;  // of the body, or of the present chunk
   bool done_ = false;
   Chunk chunk_ = Chunk::kSize;
-  uint32_t line_bytes_ = 0;     // of the present chunk line, or of all trailers
+  uint32_t line_bytes_ = 0;  // of the present chunk line, or of all trailers
   uint32_t size_digits_ = 0;
   uint32_t trailer_column_ = 0;
   bool trailer_cr_ = false;

@@ -100,8 +100,8 @@ bool Plan::Matches(size_t index, const Subject& subject) {
   if (match.every > 0 && count % match.every != 0) return false;
   if (match.limit > 0 && count > match.limit) return false;
   if (match.probability >= 1) return true;
-  const uint64_t key = DeriveKey(DeriveKey(settings_.seed, HashName("rule") + index),
-                                 subject.number);
+  const uint64_t key =
+      DeriveKey(DeriveKey(settings_.seed, HashName("rule") + index), subject.number);
   return Random(key).NextDouble() < match.probability;
 }
 

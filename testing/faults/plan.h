@@ -18,21 +18,21 @@
 namespace forebay::faults {
 
 struct Match {
-  std::string method;      // "" : any
-  std::string key_glob;    // fnmatch, where * also crosses slashes
+  std::string method;    // "" : any
+  std::string key_glob;  // fnmatch, where * also crosses slashes
   std::string key_prefix;
   std::string bucket;
   std::optional<std::regex> key_regex;  // searched
   std::optional<bool> range;
   std::optional<bool> list;
-  double from_s = 0;       // since the rules were loaded
-  double until_s = 0;      // 0: no end
+  double from_s = 0;           // since the rules were loaded
+  double until_s = 0;          // 0: no end
   uint64_t from_request = 0;   // counted from 1 since the rules were loaded
   uint64_t until_request = 0;  // inclusive; 0: no end
   // Of the requests that match all of the above:
-  uint64_t nth = 0;        // just that one, from 1
-  uint64_t every = 0;      // the every-th, 2 x every-th, ...
-  uint64_t limit = 0;      // the first so many; 0: all
+  uint64_t nth = 0;    // just that one, from 1
+  uint64_t every = 0;  // the every-th, 2 x every-th, ...
+  uint64_t limit = 0;  // the first so many; 0: all
   double probability = 1;
 };
 

@@ -70,8 +70,8 @@ Result<Shard::Upstream> Shard::ConnectUpstream() {
 void Shard::GiveBackUpstream(Fd fd) {
   const int number = fd.get();
   // Whatever an idle connection says, it cannot be used any more.
-  const Status watched = loop_->Watch(number, EPOLLIN | EPOLLRDHUP,
-                                      [this, number](uint32_t) { DropIdle(number); });
+  const Status watched =
+      loop_->Watch(number, EPOLLIN | EPOLLRDHUP, [this, number](uint32_t) { DropIdle(number); });
   if (!watched.ok()) return;
   idle_upstreams_.push_back(std::move(fd));
   if (idle_upstreams_.size() > shared_.limits.idle_upstreams) {

@@ -19,10 +19,10 @@ namespace forebay::faults {
 class Connection;
 
 struct Limits {
-  double idle_s = 60;       // a connection without a request
-  double head_s = 30;       // from a request's first byte to the end of its head
-  double origin_s = 60;     // until the upstream's head, without any progress
-  double transfer_s = 120;  // without any progress of a body
+  double idle_s = 60;           // a connection without a request
+  double head_s = 30;           // from a request's first byte to the end of its head
+  double origin_s = 60;         // until the upstream's head, without any progress
+  double transfer_s = 120;      // without any progress of a body
   size_t idle_upstreams = 512;  // kept per loop
 };
 
@@ -75,7 +75,7 @@ class Shard {
   PipePool pipes_;
   std::array<char, 64 * 1024> scratch_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  std::deque<Fd> idle_upstreams_;  // the latest last
+  std::deque<Fd> idle_upstreams_;         // the latest last
   std::unique_ptr<sys::EventLoop> loop_;  // last: its tasks refer to the rest
 };
 

@@ -118,8 +118,8 @@ Result<Fd> StartConnect(const Address& address) {
   Fd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return OsError("socket");
   SetNoDelay(fd.get());
-  const int rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage),
-                           address.length);
+  const int rc =
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length);
   if (rc != 0 && errno != EINPROGRESS) return OsError("connect " + address.ToString());
   return fd;
 }

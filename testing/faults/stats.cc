@@ -22,14 +22,20 @@ double Round(double ms) { return std::round(ms * 1000) / 1000; }
 Json ToJson(const LatencyHistogram& histogram) {
   const double mean =
       histogram.count() == 0 ? 0 : histogram.sum_ms() / static_cast<double>(histogram.count());
-  return {{"count", histogram.count()},        {"mean", Round(mean)},
-          {"p50", Round(histogram.Quantile(0.5))},  {"p90", Round(histogram.Quantile(0.9))},
-          {"p99", Round(histogram.Quantile(0.99))}, {"max", Round(histogram.max_ms())}};
+  return {{"count", histogram.count()},
+          {"mean", Round(mean)},
+          {"p50", Round(histogram.Quantile(0.5))},
+          {"p90", Round(histogram.Quantile(0.9))},
+          {"p99", Round(histogram.Quantile(0.99))},
+          {"max", Round(histogram.max_ms())}};
 }
 
 Json ToJson(const RequestRecord& record) {
-  Json json = {{"number", record.number}, {"method", record.method}, {"target", record.target},
-               {"range", record.range},   {"status", record.status}};
+  Json json = {{"number", record.number},
+               {"method", record.method},
+               {"target", record.target},
+               {"range", record.range},
+               {"status", record.status}};
   json["drawn_ms"] = record.has_latency ? Json(Round(record.drawn_ms)) : Json();
   json["first_byte_ms"] = record.first_byte_ms >= 0 ? Json(Round(record.first_byte_ms)) : Json();
   json["total_ms"] = Round(record.total_ms);

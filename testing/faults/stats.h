@@ -16,14 +16,14 @@ struct RequestRecord {
   uint64_t number = 0;
   std::string method;
   std::string target;
-  std::string range;           // the Range header
-  int status = 0;              // as sent; 0: nothing was sent
+  std::string range;  // the Range header
+  int status = 0;     // as sent; 0: nothing was sent
   bool has_latency = false;
   double drawn_ms = 0;
-  double first_byte_ms = -1;   // as it happened, after the request's head; -1: never
+  double first_byte_ms = -1;  // as it happened, after the request's head; -1: never
   double total_ms = 0;
-  uint64_t body_bytes = 0;     // of the response, payload as sent
-  std::string outcome;         // "complete", "fault", "client_gone", "origin_failed", "timeout"
+  uint64_t body_bytes = 0;  // of the response, payload as sent
+  std::string outcome;      // "complete", "fault", "client_gone", "origin_failed", "timeout"
   std::vector<std::string> faults;
 };
 

@@ -380,8 +380,7 @@ bool BitstreamReader::VisitH264(PartialPacket* packet, ByteRange nal, PictureHea
   }
   if (type != 1 && type != 2 && type != 5) return false;
   // Of two fields in one packet each has its say.
-  head->disposable =
-      (head->slices == 0 || head->disposable) && reference == 0 && !head->has_sets;
+  head->disposable = (head->slices == 0 || head->disposable) && reference == 0 && !head->has_sets;
   ++head->slices;
   if (type == 5) {
     head->sync = Sync::kClosed;

@@ -24,18 +24,18 @@ enum class Leading : uint8_t { kNo, kDecodable, kSkipped };  // RADL, RASL
 struct PictureHead {
   Sync sync = Sync::kUnknown;
   Leading leading = Leading::kNo;
-  uint16_t recovery = 0;        // kGradual: the count the stream gives
-  uint8_t temporal_id = 0;      // HEVC
-  int32_t order = 0;            // MPEG-1 and -2: the temporal reference
-  bool shown = true;            // false: never comes out (VP8, VP9 alternate reference)
-  bool disposable = false;      // no other picture refers to it, and it carries no parameter set
-  bool starts_sequence = false; // output order starts anew: IDR, BLA, group of pictures
-  bool broken_link = false;     // HEVC BLA: its RASL pictures never come out
-  bool ends_sequence = false;   // an end-of-sequence unit follows the picture
-  bool has_sets = false;        // carries parameter sets
-  bool field = false;           // one field of two (MPEG-2)
-  uint32_t slices = 0;          // H.264: read so far
-  bool damaged = false;         // the units do not fit the packet
+  uint16_t recovery = 0;         // kGradual: the count the stream gives
+  uint8_t temporal_id = 0;       // HEVC
+  int32_t order = 0;             // MPEG-1 and -2: the temporal reference
+  bool shown = true;             // false: never comes out (VP8, VP9 alternate reference)
+  bool disposable = false;       // no other picture refers to it, and it carries no parameter set
+  bool starts_sequence = false;  // output order starts anew: IDR, BLA, group of pictures
+  bool broken_link = false;      // HEVC BLA: its RASL pictures never come out
+  bool ends_sequence = false;    // an end-of-sequence unit follows the picture
+  bool has_sets = false;         // carries parameter sets
+  bool field = false;            // one field of two (MPEG-2)
+  uint32_t slices = 0;           // H.264: read so far
+  bool damaged = false;          // the units do not fit the packet
 };
 
 // A parameter set as it stands in the stream, without start code or length.

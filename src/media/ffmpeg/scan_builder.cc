@@ -88,9 +88,37 @@ Status TableBuilder::TakeExtradata(const AVPacket& packet) {
   }
   const uint8_t* data = av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
   if (data == nullptr || size == 0) return {};
-  FB_ASSIGN_OR_RETURN(set_, SetNumber(&scan_.index,
-                                      std::string(reinterpret_cast<const char*>(data), size)));
+  FB_ASSIGN_OR_RETURN(
+      set_, SetNumber(&scan_.index, std::string(reinterpret_cast<const char*>(data), size)));
   scan_.set_changes.emplace_back(static_cast<uint32_t>(scan_.index.packets.size()), set_);
+  return {};
+}
+
+SetTracker::SetTracker(StreamScan* scan) : scan_(*scan) {
+  for (ParameterSet& set : scan_.reader.SetsOf(scan_.index.parameters.extradata)) {
+    outside_[scan_.reader.SetKey(set)] = set;
+  }
+  in_force_ = outside_;
+}
+
+Status SetTracker::Add(uint32_t packet, const std::vector<ParameterSet>& sets, bool is_sync) {
+  // Where the container itself says when they change, its word stands.
+  if (!scan_.reader.has_nal_units() || !scan_.set_changes.empty()) return {};
+  std::map<uint32_t, ParameterSet> known = is_sync ? outside_ : decltype(outside_){};
+  for (const ParameterSet& set : sets) {
+    const uint32_t key = scan_.reader.SetKey(set);
+    in_force_[key] = set;
+    if (is_sync) known[key] = set;
+  }
+  if (is_sync) {
+    number_ = 0;
+    if (known != in_force_) {
+      std::vector<ParameterSet> all;
+      for (const auto& [key, set] : in_force_) all.push_back(set);
+      FB_ASSIGN_OR_RETURN(number_, SetNumber(&scan_.index, scan_.reader.ExtradataWith(all)));
+    }
+  }
+  scan_.index.packets[packet].parameter_set = number_;
   return {};
 }
 

@@ -1,6 +1,8 @@
 // The packet table of one stream while a demuxer gives its packets, and the outcome of all streams.
 #pragma once
 
+#include <map>
+
 #include "media/ffmpeg/scan_table.h"
 
 namespace forebay::media::ffmpeg {
@@ -25,6 +27,21 @@ class TableBuilder {
 
 // Registers extradata and gives its number: 0 for the stream's own.
 Result<uint16_t> SetNumber(VideoIndex* index, std::string extradata);
+
+// Follows the parameter sets inside a stream, so that each packet knows what a decoder that starts
+// at its sync point has to be given.
+class SetTracker {
+ public:
+  explicit SetTracker(StreamScan* scan);
+  // The packets in decode order, with the sets that each carries; `is_sync`: runs may start at it.
+  Status Add(uint32_t packet, const std::vector<ParameterSet>& sets, bool is_sync);
+
+ private:
+  StreamScan& scan_;
+  std::map<uint32_t, ParameterSet> outside_;  // in extradata
+  std::map<uint32_t, ParameterSet> in_force_;
+  uint16_t number_ = 0;
+};
 
 // Streams that failed are the file's failure only if none is left.
 class Results {

@@ -6,8 +6,8 @@ extern "C" {
 #include <libavformat/avformat.h>
 }
 
-#include <deque>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -115,7 +115,7 @@ class Demuxer {
   struct Options {
     const char* format = nullptr;  // null: probe
     bool seekable = true;
-    int flags = 0;                 // AVFMT_FLAG_*
+    int flags = 0;  // AVFMT_FLAG_*
     uint32_t probe_bytes = 1u << 20;
   };
   // kInvalidArgument when no demuxer knows the bytes, kDataLoss when they are damaged.

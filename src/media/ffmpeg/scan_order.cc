@@ -53,7 +53,10 @@ int OrderReader::height() const { return parser_ != nullptr ? parser_->height : 
 bool TimesAreSound(const StreamScan& scan) {
   const auto& packets = scan.index.packets;
   std::vector<uint32_t> shown;
-  for (uint32_t i = 0; i < packets.size(); ++i) {
+  // What comes before the first sync point is not shown.
+  const auto first =
+      std::ranges::find_if(packets, [](const Packet& p) { return (p.flags & Packet::kKey) != 0; });
+  for (auto i = static_cast<uint32_t>(first - packets.begin()); i < packets.size(); ++i) {
     if (i < scan.heads.size() && scan.head_read[i] && !scan.heads[i].shown) continue;
     if (packets[i].pts == kNoPts) return false;
     shown.push_back(i);
@@ -71,36 +74,41 @@ bool TimesAreSound(const StreamScan& scan) {
   return true;
 }
 
-int64_t RunStart(const VideoIndex& index, uint32_t t) {
-  const auto& packets = index.packets;
-  bool last = true;
-  for (int64_t s = t; s >= 0; --s) {
-    const Packet& p = packets[static_cast<size_t>(s)];
-    if ((p.flags & Packet::kKey) == 0) continue;
-    if (last && (packets[t].flags & Packet::kLeading) != 0) return s;
-    last = false;
-    if (p.pts <= packets[t].pts && p.pts != kNoPts && t - s >= p.recovery) return s;
+std::vector<std::pair<uint32_t, uint32_t>> RunStarts(const VideoIndex& index) {
+  // Against hostile tables; sound streams look at one or two.
+  constexpr size_t kStepsMax = 4096;
+  struct Key {
+    uint32_t packet;
+    uint32_t followed;  // packets up to it that others may refer to
+  };
+  std::vector<Key> keys;
+  std::vector<std::pair<uint32_t, uint32_t>> starts;
+  uint32_t followed = 0;
+  for (uint32_t t = 0; t < index.packets.size(); ++t) {
+    const Packet& packet = index.packets[t];
+    if ((packet.flags & Packet::kDisposable) == 0) ++followed;
+    if ((packet.flags & Packet::kKey) != 0) keys.push_back({t, followed});
+    if (packet.pts == kNoPts) continue;
+    const bool leading = (packet.flags & Packet::kLeading) != 0;
+    for (size_t k = keys.size(), steps = 0; k-- > 0 && steps < kStepsMax; ++steps) {
+      const Packet& key = index.packets[keys[k].packet];
+      const bool serves = key.recovery > 0
+                              ? followed - keys[k].followed >= key.recovery
+                              : keys[k].packet == t || leading || key.pts <= packet.pts;
+      if (!serves) continue;
+      starts.emplace_back(t, keys[k].packet);
+      break;
+    }
   }
-  return -1;
+  return starts;
 }
 
 void FramesByTime(StreamScan* scan) {
   auto& index = scan->index;
   index.frames.clear();
-  // RunStart walks back; the starts ascend nearly as the packets do, so a file's sum stays small
-  // but for frames that have none: those are only in front of the first sync packet.
-  int64_t first_key_pts = INT64_MAX;
-  uint32_t first_key = UINT32_MAX;
-  for (uint32_t i = 0; i < index.packets.size() && first_key == UINT32_MAX; ++i) {
-    if ((index.packets[i].flags & Packet::kKey) != 0) first_key = i;
-  }
-  if (first_key == UINT32_MAX) return;
-  first_key_pts = index.packets[first_key].pts;
-  for (uint32_t i = first_key; i < index.packets.size(); ++i) {
-    const Packet& packet = index.packets[i];
-    if ((packet.flags & Packet::kDiscard) != 0 || packet.pts == kNoPts) continue;
-    const bool reached = packet.pts >= first_key_pts || (packet.flags & Packet::kLeading) != 0;
-    if (reached) index.frames.push_back({i, packet.pts});
+  for (const auto& [packet, start] : RunStarts(index)) {
+    if ((index.packets[packet].flags & Packet::kDiscard) != 0) continue;
+    index.frames.push_back({packet, index.packets[packet].pts});
   }
   std::stable_sort(index.frames.begin(), index.frames.end(),
                    [](const Frame& a, const Frame& b) { return a.pts < b.pts; });

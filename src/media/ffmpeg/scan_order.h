@@ -46,7 +46,8 @@ void FramesByTime(StreamScan* scan);
 // Sets pts_monotonic from frames.
 void CheckMonotonic(VideoIndex* index);
 
-// The sync packet at which the run for packet t starts (PlanDecode's rule); -1: none.
-int64_t RunStart(const VideoIndex& index, uint32_t t);
+// For each packet that can be decoded (packet, start): the sync packet at which its run starts, by
+// PlanDecode's rule. Ascending by packet.
+std::vector<std::pair<uint32_t, uint32_t>> RunStarts(const VideoIndex& index);
 
 }  // namespace forebay::media::ffmpeg

@@ -5,10 +5,20 @@
 
 #include "media/ffmpeg/scan_builder.h"
 #include "media/ffmpeg/scan_order.h"
+#include "media/ffmpeg/scan_spans.h"
 #include "media/ffmpeg/verify.h"
 
 namespace forebay::media::ffmpeg {
 namespace {
+
+// libavformat takes a sequence of JPEG pictures for one; the demuxer for many has to be named.
+const char* RawFormat(CachedSource* source) {
+  std::byte start[3] = {};
+  if (!source->ReadFully(0, start).ok()) return nullptr;
+  const bool jpeg =
+      start[0] == std::byte{0xff} && start[1] == std::byte{0xd8} && start[2] == std::byte{0xff};
+  return jpeg ? "mjpeg" : nullptr;
+}
 
 // Where a packet's payload lies in the object: behind AVPacket::pos by a few bytes that are the
 // same throughout a container, mostly. Every payload is compared with the object's bytes.
@@ -53,80 +63,208 @@ class PayloadFinder {
   uint64_t delta_ = 0;
 };
 
-// One stream: its table, and what its packets' bytes say.
-struct Stream {
-  Stream(TableBuilder table, const AVStream* stream, CachedSource* source)
-      : builder(std::move(table)), finder(source), order(new OrderReader(stream->codecpar)) {}
-  TableBuilder builder;
-  PayloadFinder finder;
-  std::unique_ptr<OrderReader> order;
+// The object opened and looked into: streams, extradata, pixel formats.
+Result<std::unique_ptr<Demuxer>> OpenByReading(CachedSource* source) {
+  FB_ASSIGN_OR_RETURN(auto demuxer, Demuxer::Open(source, {.format = RawFormat(source)}));
+  AVFormatContext* context = demuxer->context();
+  context->probesize = 5 << 20;
+  source->StartPacket();
+  if (avformat_find_stream_info(context, nullptr) < 0 && !demuxer->source_status().ok()) {
+    return demuxer->source_status();
+  }
+  return demuxer;
+}
 
-  Status Add(const AVPacket& packet) {
-    StreamScan& scan = builder.scan();
-    FB_ASSIGN_OR_RETURN(const uint64_t offset, finder.Find(packet));
-    if (offset == UINT64_MAX) scan.index.access = Access::kDemux;
-    const size_t before = scan.index.packets.size();
-    FB_RETURN_IF_ERROR(builder.Add(packet, offset));
-    if (scan.index.packets.size() == before) return {};
-    Packet& p = scan.index.packets.back();
-    const PictureHead head = scan.reader.Read(BytesOf(packet));
-    if (head.disposable)
-      p.flags |= Packet::kDisposable;
-    else
-      p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
-    if (order->understands()) scan.orders.push_back(order->Read(BytesOf(packet), head));
-    scan.heads.push_back(head);
-    scan.head_read.push_back(true);
+// The packets of a stream by demuxing the object again.
+class DemuxFeed : public PacketFeed {
+ public:
+  DemuxFeed(ObjectReader* object, uint32_t stream) : object_(object), stream_(stream) {}
+
+  Status Restart() override {
+    demuxer_.reset();
+    source_ = std::make_unique<CachedSource>(object_);
+    FB_ASSIGN_OR_RETURN(demuxer_, OpenByReading(source_.get()));
+    AVFormatContext* context = demuxer_->context();
+    for (unsigned i = 0; i < context->nb_streams; ++i) {
+      context->streams[i]->discard = i == stream_ ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
     return {};
   }
+
+  Result<bool> Next(AVPacket* packet) override {
+    for (;;) {
+      FB_ASSIGN_OR_RETURN(const bool more, demuxer_->Next(packet));
+      if (!more) return false;
+      if (packet->stream_index == static_cast<int>(stream_) && packet->size > 0) return true;
+    }
+  }
+
+ private:
+  ObjectReader* object_;
+  uint32_t stream_;
+  std::unique_ptr<CachedSource> source_;
+  std::unique_ptr<Demuxer> demuxer_;
 };
 
-Result<VideoIndex> Finish(ObjectReader* object, const AVStream* stream, StreamScan scan,
-                          const ScanOptions& options, ScanReport* report) {
-  VideoIndex& index = scan.index;
-  if (index.packets.empty()) return NoSyncPoint(index);
-  (void)stream;
-  (void)object;
-  (void)report;
-  (void)options;
-  FramesByTime(&scan);
-  if (index.frames.empty()) return NoSyncPoint(index);
-  return std::move(index);
-}
+// One stream: its table, and what its packets' bytes say.
+class Stream {
+ public:
+  Stream(TableBuilder table, const AVStream* stream, CachedSource* source)
+      : builder_(std::move(table)),
+        finder_(source),
+        order_(std::make_unique<OrderReader>(stream->codecpar)) {
+    sets_ = std::make_unique<SetTracker>(&scan());
+  }
+  int number() const { return builder_.stream(); }
+
+  Status Add(const AVPacket& packet, bool cut_short) {
+    FB_ASSIGN_OR_RETURN(const uint64_t offset, finder_.Find(packet));
+    if (cut_short && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
+      scan().index.truncated = true;
+      return {};
+    }
+    if (offset == UINT64_MAX) scan().index.access = Access::kDemux;
+    const size_t before = scan().index.packets.size();
+    FB_RETURN_IF_ERROR(builder_.Add(packet, offset));
+    if (scan().index.packets.size() == before) return {};
+    demuxed_.push_back(
+        {packet.pos, static_cast<uint32_t>(packet.size), HashOfPayload(BytesOf(packet))});
+    return ReadHead(packet);
+  }
+
+  Result<VideoIndex> Finish(ObjectReader* object, const AVStream* stream,
+                            const ScanOptions& options, ScanReport* report) {
+    VideoIndex& index = scan().index;
+    if (index.packets.empty()) return NoSyncPoint(index);
+    MarkLeading();
+    if (index.access == Access::kDemux) {
+      FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &index, report));
+    }
+    const bool sound = TimesAreSound(scan());
+    const bool doubted = options.verify != Verified::kNone && !doubt_.empty();
+    if (options.verify != Verified::kFull && !doubted && sound) {
+      index.verified = options.verify;
+      for (uint32_t i = 0; i < index.packets.size(); ++i) {
+        if (!scan().heads[i].shown) index.packets[i].pts = kNoPts;
+      }
+      FramesByTime(&scan());
+    } else {
+      const auto feed = MakeFeed(object);
+      if (options.verify == Verified::kFull || doubted) {
+        if (doubted) report->warnings.push_back(fmt::format("stream {}: {}", index.stream, doubt_));
+        FB_RETURN_IF_ERROR(VerifyByDecoding(feed.get(), stream->codecpar, &scan(), report));
+      } else {
+        index.verified = options.verify;
+        FB_RETURN_IF_ERROR(OrderByDecoding(feed.get(), stream->codecpar, &scan(), report));
+      }
+    }
+    if (index.frames.empty()) return NoSyncPoint(index);
+    return std::move(index);
+  }
+
+ private:
+  StreamScan& scan() { return builder_.scan(); }
+
+  std::unique_ptr<PacketFeed> MakeFeed(ObjectReader* object) {
+    if (scan().index.access == Access::kDemux) {
+      return std::make_unique<DemuxFeed>(object, scan().index.stream);
+    }
+    return std::make_unique<PayloadFeed>(object, &scan().index);
+  }
+
+  Status ReadHead(const AVPacket& packet) {
+    const auto i = static_cast<uint32_t>(scan().index.packets.size() - 1);
+    Packet& p = scan().index.packets[i];
+    std::vector<ParameterSet> sets;
+    PictureHead head = scan().reader.Read(BytesOf(packet), &sets);
+    p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
+    if (head.disposable) p.flags |= Packet::kDisposable;
+    if (order_->understands()) {
+      scan().orders.push_back(order_->Read(BytesOf(packet), head));
+      head.field = order_->is_field();
+    }
+    SetKey(head, i);
+    scan().heads.push_back(head);
+    scan().head_read.push_back(true);
+    return sets_->Add(i, sets, (p.flags & Packet::kKey) != 0);
+  }
+
+  // The bytes are at hand, so they have the word.
+  void SetKey(const PictureHead& head, uint32_t i) {
+    Packet& p = scan().index.packets[i];
+    const bool claimed = (p.flags & Packet::kKey) != 0;
+    switch (head.sync) {
+      case Sync::kClosed:
+      case Sync::kOpen:
+        p.flags |= Packet::kKey;
+        return;
+      case Sync::kUnknown:
+        if (doubt_.empty()) {
+          doubt_ = fmt::format("sync points of {} cannot be told by their first bytes",
+                               scan().index.parameters.codec);
+        }
+        return;
+      default:
+        p.flags &= static_cast<uint8_t>(~Packet::kKey);
+        if (claimed && doubt_.empty()) {
+          doubt_ = fmt::format("packet {} is marked as a sync point, its bytes do not prove it", i);
+        }
+    }
+  }
+
+  // HEVC tells which pictures around a sync point can be decoded from it, and which never come out.
+  void MarkLeading() {
+    auto& packets = scan().index.packets;
+    bool skips = true;  // at the start, and behind an end of sequence or a broken link
+    bool seen = false;
+    for (uint32_t i = 0; i < packets.size(); ++i) {
+      PictureHead& head = scan().heads[i];
+      if ((packets[i].flags & Packet::kKey) != 0) {
+        skips = !seen || head.broken_link || ended_;
+        seen = true;
+        ended_ = false;
+      }
+      if (head.leading == Leading::kDecodable) packets[i].flags |= Packet::kLeading;
+      if (head.leading == Leading::kSkipped && skips) head.shown = false;
+      if (head.ends_sequence) ended_ = true;
+    }
+  }
+
+  TableBuilder builder_;
+  PayloadFinder finder_;
+  std::unique_ptr<OrderReader> order_;
+  std::unique_ptr<SetTracker> sets_;
+  std::vector<DemuxedPacket> demuxed_;
+  std::string doubt_;
+  bool ended_ = false;
+};
 
 }  // namespace
 
 Result<std::vector<VideoIndex>> ScanByReading(ObjectReader* object, const ScanOptions& options,
                                               ScanReport* report) {
   CachedSource source(object);
-  FB_ASSIGN_OR_RETURN(auto demuxer, Demuxer::Open(&source, {}));
+  FB_ASSIGN_OR_RETURN(auto demuxer, OpenByReading(&source));
   AVFormatContext* context = demuxer->context();
-  context->probesize = 5 << 20;
-  if (avformat_find_stream_info(context, nullptr) < 0 && !demuxer->source_status().ok()) {
-    return demuxer->source_status();
-  }
   Results results(report);
-  std::vector<Stream> streams;
+  std::vector<std::unique_ptr<Stream>> streams;
   for (TableBuilder& builder : MakeBuilders(context, options.frames_max, &results)) {
     const AVStream* stream = context->streams[builder.stream()];
-    streams.emplace_back(std::move(builder), stream, &source);
+    streams.push_back(std::make_unique<Stream>(std::move(builder), stream, &source));
   }
   PacketPtr packet(av_packet_alloc());
   if (packet == nullptr) return Status(Code::kResourceExhausted, "no memory for a packet");
   while (!streams.empty()) {
     FB_ASSIGN_OR_RETURN(const bool more, demuxer->Next(packet.get()));
     if (!more) break;
-    for (Stream& stream : streams) {
-      if (stream.builder.stream() == packet->stream_index) {
-        FB_RETURN_IF_ERROR(stream.Add(*packet));
-      }
+    for (const auto& stream : streams) {
+      if (stream->number() == packet->stream_index) FB_RETURN_IF_ERROR(stream->Add(*packet, true));
     }
   }
-  for (Stream& stream : streams) {
-    const AVStream* av_stream = context->streams[stream.builder.stream()];
-    FB_RETURN_IF_ERROR(
-        results.Add(Finish(object, av_stream, std::move(stream.builder.scan()), options, report),
-                    static_cast<unsigned>(av_stream->index)));
+  for (const auto& stream : streams) {
+    const AVStream* av_stream = context->streams[stream->number()];
+    FB_RETURN_IF_ERROR(results.Add(stream->Finish(object, av_stream, options, report),
+                                   static_cast<unsigned>(stream->number())));
   }
   return results.Take();
 }

@@ -18,9 +18,8 @@ Rational From(AVRational r) { return {r.num, r.den}; }
 // Side data of a whole stream; its place moved in libavformat 60.
 const uint8_t* SideData(const AVStream* stream, AVPacketSideDataType type, size_t* size) {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-  const AVPacketSideData* data =
-      av_packet_side_data_get(stream->codecpar->coded_side_data,
-                              stream->codecpar->nb_coded_side_data, type);
+  const AVPacketSideData* data = av_packet_side_data_get(
+      stream->codecpar->coded_side_data, stream->codecpar->nb_coded_side_data, type);
   *size = data != nullptr ? data->size : 0;
   return data != nullptr ? data->data : nullptr;
 #else
@@ -45,9 +44,8 @@ std::vector<unsigned> VideoStreams(const AVFormatContext* context) {
 }
 
 void SetRotation(const int32_t* matrix, StreamParameters* parameters) {
-  const bool mirrored = static_cast<double>(matrix[0]) * matrix[4] -
-                            static_cast<double>(matrix[1]) * matrix[3] <
-                        0;
+  const bool mirrored =
+      static_cast<double>(matrix[0]) * matrix[4] - static_cast<double>(matrix[1]) * matrix[3] < 0;
   int32_t upright[9];
   std::memcpy(upright, matrix, sizeof upright);
   // A mirrored matrix is a turn followed by a horizontal flip: take the flip off first.
@@ -86,8 +84,8 @@ StreamParameters ParametersOf(const AVStream* stream) {
   to.sample_aspect_ratio = From(stream->sample_aspect_ratio.num > 0 ? stream->sample_aspect_ratio
                                                                     : from->sample_aspect_ratio);
   to.time_base = From(stream->time_base);
-  to.frame_rate = From(stream->avg_frame_rate.num > 0 ? stream->avg_frame_rate
-                                                      : stream->r_frame_rate);
+  to.frame_rate =
+      From(stream->avg_frame_rate.num > 0 ? stream->avg_frame_rate : stream->r_frame_rate);
   size_t size = 0;
   const uint8_t* matrix = SideData(stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
   if (matrix != nullptr && size >= 9 * sizeof(int32_t)) {
@@ -120,9 +118,8 @@ Status Decodable(const AVStream* stream) {
 
 Result<CodecContextPtr> OpenDecoder(const AVCodecParameters* parameters, int flags) {
   // FFmpeg's own AV1 decoder needs a GPU; dav1d does not.
-  const AVCodec* codec = parameters->codec_id == AV_CODEC_ID_AV1
-                             ? avcodec_find_decoder_by_name("libdav1d")
-                             : nullptr;
+  const AVCodec* codec =
+      parameters->codec_id == AV_CODEC_ID_AV1 ? avcodec_find_decoder_by_name("libdav1d") : nullptr;
   if (codec == nullptr) codec = avcodec_find_decoder(parameters->codec_id);
   if (codec == nullptr) {
     return Status(Code::kUnimplemented, fmt::format("this FFmpeg has no decoder for {}",

@@ -39,8 +39,9 @@ class PayloadFeed : public PacketFeed {
 Status VerifyByDecoding(PacketFeed* feed, const AVCodecParameters* parameters, StreamScan* scan,
                         ScanReport* report);
 
-// The first half of it: frames and their order, where the container has no times or wrong ones but
-// the sync points are believed.
-Status OrderByDecoding(PacketFeed* feed, const AVCodecParameters* parameters, StreamScan* scan);
+// The first half of it: the frames and their order, where the container has no times or wrong ones
+// and the sync points are believed.
+Status OrderByDecoding(PacketFeed* feed, const AVCodecParameters* parameters, StreamScan* scan,
+                       ScanReport* report);
 
 }  // namespace forebay::media::ffmpeg

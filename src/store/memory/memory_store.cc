@@ -39,9 +39,8 @@ MemoryStore::MemoryStore(Executor* executor, Options options)
     : executor_(executor), options_(std::move(options)), root_uri_("memory://" + options_.name) {}
 
 void MemoryStore::Insert(const std::string& key, ByteView body, int64_t modified_unix_s) {
-  objects_[key] = Object{.body = {body.begin(), body.end()},
-                         .etag = EtagOf(body),
-                         .modified_unix_s = modified_unix_s};
+  objects_[key] = Object{
+      .body = {body.begin(), body.end()}, .etag = EtagOf(body), .modified_unix_s = modified_unix_s};
 }
 
 Status MemoryStore::Error(Code code, std::string message, const std::string& key) const {
@@ -115,8 +114,8 @@ Result<ReadResult> MemoryStore::Read(const ReadRequest& request) {
     range.end = std::min<uint64_t>(range.end, object.body.size());
     range.offset = std::min(range.offset, range.end);
   } else if (range.end > object.body.size()) {
-    return fail(Code::kInvalidArgument, fmt::format("the range reaches past the object's {} bytes",
-                                                    object.body.size()));
+    return fail(Code::kInvalidArgument,
+                fmt::format("the range reaches past the object's {} bytes", object.body.size()));
   }
   Scatter(ByteView(object.body).subspan(range.offset, range.size()), request.target);
   ++reads_;
@@ -144,16 +143,17 @@ ObjectStore::OpId MemoryStore::StartRead(ReadRequest request, Callback<ReadResul
 }
 
 ObjectStore::OpId MemoryStore::StartHead(HeadRequest request, Callback<ObjectInfo> on_done) {
-  return Schedule<ObjectInfo>(
-      {.verb = "head", .key = request.key, .range = {}}, request.options, std::move(on_done),
-      [this, key = request.key]() -> Result<ObjectInfo> {
-        const auto found = objects_.find(key);
-        if (found == objects_.end()) return Error(Code::kNotFound, "no such object", key);
-        return ObjectInfo{.key = key,
-                          .size = found->second.body.size(),
-                          .etag = found->second.etag,
-                          .modified_unix_s = found->second.modified_unix_s};
-      });
+  return Schedule<ObjectInfo>({.verb = "head", .key = request.key, .range = {}}, request.options,
+                              std::move(on_done),
+                              [this, key = request.key]() -> Result<ObjectInfo> {
+                                const auto found = objects_.find(key);
+                                if (found == objects_.end())
+                                  return Error(Code::kNotFound, "no such object", key);
+                                return ObjectInfo{.key = key,
+                                                  .size = found->second.body.size(),
+                                                  .etag = found->second.etag,
+                                                  .modified_unix_s = found->second.modified_unix_s};
+                              });
 }
 
 Result<ListPage> MemoryStore::List(const ListRequest& request) const {
@@ -165,10 +165,9 @@ Result<ListPage> MemoryStore::List(const ListRequest& request) const {
   std::string last;
   for (; at != objects_.end() && at->first.starts_with(request.prefix); ++at) {
     const std::string& key = at->first;
-    if (!after.empty() && (key <= after || (!request.delimiter.empty() &&
-                                            after.ends_with(request.delimiter) &&
-                                            after.size() > request.prefix.size() &&
-                                            key.starts_with(after)))) {
+    if (!after.empty() &&
+        (key <= after || (!request.delimiter.empty() && after.ends_with(request.delimiter) &&
+                          after.size() > request.prefix.size() && key.starts_with(after)))) {
       continue;
     }
     std::string common;
@@ -176,8 +175,7 @@ Result<ListPage> MemoryStore::List(const ListRequest& request) const {
       const size_t cut = key.find(request.delimiter, request.prefix.size());
       if (cut != key.npos) common = key.substr(0, cut + request.delimiter.size());
     }
-    if (!common.empty() && !page.common_prefixes.empty() &&
-        page.common_prefixes.back() == common) {
+    if (!common.empty() && !page.common_prefixes.empty() && page.common_prefixes.back() == common) {
       continue;
     }
     if (page.objects.size() + page.common_prefixes.size() == limit) {
@@ -224,8 +222,8 @@ ObjectStore::OpId MemoryStore::StartPut(PutRequest request, Callback<PutResult> 
 
 ObjectStore::OpId MemoryStore::StartCreateUpload(UploadRequest request,
                                                  Callback<std::string> on_done) {
-  return Schedule<std::string>({.verb = "upload", .key = request.key, .range = {}},
-                               request.options, std::move(on_done),
+  return Schedule<std::string>({.verb = "upload", .key = request.key, .range = {}}, request.options,
+                               std::move(on_done),
                                [this, key = request.key]() -> Result<std::string> {
                                  std::string id = fmt::format("upload-{}", next_upload_++);
                                  uploads_[id].key = key;
@@ -292,8 +290,7 @@ ObjectStore::OpId MemoryStore::StartCompleteUpload(UploadRequest request,
 ObjectStore::OpId MemoryStore::StartAbortUpload(UploadRequest request, Callback<Unit> on_done) {
   return Schedule<Unit>({.verb = "upload", .key = request.key, .range = {}}, request.options,
                         std::move(on_done), [this, request]() -> Result<Unit> {
-                          FB_RETURN_IF_ERROR(
-                              FindUpload(request.key, request.upload_id).status());
+                          FB_RETURN_IF_ERROR(FindUpload(request.key, request.upload_id).status());
                           uploads_.erase(request.upload_id);
                           return Unit{};
                         });
