@@ -13,6 +13,8 @@ def faults():
 
 
 def _become(name):
+    # `forebay demo` runs Python: this one, which has the package.
+    os.environ.setdefault("FOREBAY_PYTHON", sys.executable)
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     try:
         os.execv(program, [name, *sys.argv[1:]])

@@ -82,6 +82,7 @@ def run_row(run, phase, memory):
         "runway_s": [step["runway_s"] for step in steps],
         "runway_target_s": after["metrics"].get(RUNWAY_TARGET_METRIC, 0.0),
         "loss": [step["loss"] for step in steps],
+        "runway_reason": phase["runway_reason"],
         "drawn_ms": phase["drawn_ms"],
         "peak_memory_bytes": memory["peak_memory_bytes"],
         "memory_budget_bytes": memory["memory_budget_bytes"],

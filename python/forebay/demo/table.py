@@ -46,10 +46,13 @@ def text(result):
                                for column, (cell, width) in enumerate(zip(line, widths))))
         if number == 0:
             lines.append("  ".join("-" * width for width in widths))
+    lines.append("")
+    lines += [f"{row['run']}: {row['runway_reason']}" for row in rows_shown(result)
+              if row["run"].startswith("auto")]
     starts = sorted(result["first_batches"], key=lambda start: start["first_batch_ms"])
     if starts:
         middle = starts[len(starts) // 2]
-        lines += ["", f"first batch of {len(starts)} cold starts: median "
+        lines += [f"first batch of {len(starts)} cold starts: median "
                   f"{middle['first_batch_ms']:.0f} ms; that start's bound {middle['bound_ms']:.0f} "
                   f"ms = catalog {middle['catalog_ms']:.0f} + slowest first byte "
                   f"{middle['slowest_first_byte_ms']:.0f} + decode {middle['decode_ms']:.0f} + 50"]

@@ -195,6 +195,7 @@ def train(task, cores):
             phases.append({"name": phase["name"], "latency_scale": phase.get("latency_scale", 1),
                            "starts_loader": number == 0, "steps": rows, "before": before.values,
                            "after": Snapshot(server, loader, gc_clock).values,
+                           "runway_reason": loader.runway_reason,
                            "drawn_ms": [entry["drawn_ms"] for entry in server.log(logged)
                                         if entry["drawn_ms"] is not None]})
     gc.callbacks.remove(gc_clock)
