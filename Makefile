@@ -65,6 +65,7 @@ demo: setup-demo  ## the main job on an embedded S3 server, with its report in b
 layers:
 	@$(STAGE) layers /usr/bin/python3 tools/check_layers.py
 	@$(STAGE) layers-test /usr/bin/python3 tools/check_layers_test.py
+	@/usr/bin/python3 tools/draw_layers.py --check
 
 check: setup-check  ## layers, formatting, public headers, clang's thread safety, clang-tidy
 	@$(MAKE) --no-print-directory layers

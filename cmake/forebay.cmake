@@ -88,7 +88,7 @@ function(forebay_test name)
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp
-    "FOREBAY_FAULTS=$<$<TARGET_EXISTS:forebay-faults>:$<TARGET_FILE:forebay-faults>>")
+    "FOREBAY_FAULTS=$<$<TARGET_EXISTS:forebay_faults>:$<TARGET_FILE:forebay_faults>>")
   if(FOREBAY_WEED)
     list(APPEND environment FOREBAY_WEED=${FOREBAY_WEED})
   elseif(ARG_NEEDS_WEED)
