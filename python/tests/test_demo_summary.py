@@ -14,7 +14,7 @@ def snapshot(clock_s, gets=0, fetched=0, used=0, busy_s=0.0, late=0):
     return {"clock_s": clock_s, "gc_s": 0.0,
             "server": {"methods": {"GET": gets, "HEAD": 5}, "body_bytes": fetched},
             "metrics": {summary.BYTES_USED: used, summary.DECODE_BUSY: busy_s,
-                        summary.RUNWAY_TARGET_METRIC: 1.0,
+                        summary.RUNWAY: 1.0,
                         'forebay_prefetch_parts_total{outcome="late"}': late}}
 
 
@@ -135,7 +135,7 @@ def test_targets_say_what_was_missed():
 
 def test_the_runway_is_held_against_the_least_fixed_one_that_does_as_well():
     made = whole_summary()
-    made["runs"][-1]["runway_target_s"] = 1.3
+    made["runs"][-1]["runway_s"] = 1.3
     ratio = next(target for target in summary.targets(made) if "least fixed" in target["name"])
     assert ratio["value"] == pytest.approx(1.3) and not ratio["met"]
 

@@ -112,22 +112,25 @@ def cumulative_wait(result):
 
 
 def runway_over_time(result):
-    """Data ready ahead of the step, and the waits, of the run in which the runway finds itself."""
+    """The runway chosen, and the waits, of the run in which the runway finds itself."""
     auto = next(row for row in result["runs"] if row["run"] == "auto")
     after = result["after_latency_change"]
     rows = [auto] + ([after] if after else [])
     times = [at for row in rows for at in row["at_s"]]
-    runway = [ahead for row in rows for ahead in row["runway_s"]]
+    runways = [chosen for row in rows for chosen in row["runways_s"]]
     waits = [wait for row in rows for wait in row["waits_ms"]]
-    picture = Picture(1120, 330, "seconds of data ready over time, with the waits below")
+    picture = Picture(1120, 330, "the runway chosen over time, with the waits below")
     x = Scale(times[0], times[-1], 52, 1108)
-    top = nice_top(max([*runway, *(row["runway_target_s"] for row in rows)]) * 1.05)
-    y = Scale(0, top, 200, 28)
-    picture.y_axis(y, 52, 1108, title="s ready")
-    points = [(x(at), y(ahead)) for at, ahead in zip(times, runway)]
+    y = Scale(0, nice_top(max(*runways, 0.5) * 1.15), 200, 34)
+    picture.y_axis(y, 52, 1108, title="runway s")
+    points = [(x(at), y(chosen)) for at, chosen in zip(times, runways)]
     picture.area(points, 200, "auto", steps=True)
     picture.path(points, "auto", 2, steps=True)
     picture.line(52, 200, 1108, 200, "axis")
+    for row in rows:
+        end = row["at_s"][-1]
+        picture.text(x(end) - 4, y(row["runways_s"][-1]) - 7, f"{row['runway_s']:.2f} s",
+                     kind="label", anchor="end", fill="auto")
     below = Scale(_FLOOR_MS, 1000, 296, 218, log=True)
     picture.y_axis(below, 52, 1108, values=[1, 10, 100, 1000])
     picture.text(45, 300, "wait ms", kind="axis-title", anchor="end")
@@ -136,21 +139,15 @@ def runway_over_time(result):
             picture.rect(x(at) - 1.5, below(wait), 3, 296 - below(wait), "off",
                          f"{at:.1f} s: waited {wait:.2f} ms")
     picture.x_axis(x, 296, show=lambda value: f"{value:.0f} s")
-    for row in rows:
-        end = row["at_s"][-1]
-        picture.path([(x(row["at_s"][0]), y(row["runway_target_s"])),
-                      (x(end), y(row["runway_target_s"]))], "ink", 1.2, dashed=True)
-        picture.text(x(end) - 4, y(row["runway_target_s"]) - 6,
-                     f"runway chosen: {row['runway_target_s']:.2f} s", anchor="end")
     if after:
         edge = x(after["at_s"][0])
-        picture.line(edge, 14, edge, 296, "mark")
-        picture.text(edge + 6, 20, f"latency x {after['latency_scale']:g}", kind="label")
+        picture.line(edge, 8, edge, 296, "mark")
+        picture.text(edge + 6, 18, f"latency x {after['latency_scale']:g}", kind="label")
         recovered = after["recovered_after_steps"]
         if recovered is not None:
             back = x(after["at_s"][recovered])
             picture.dot(back, 200, 5, "auto", f"hidden again after {recovered} steps", ring=True)
-            picture.text(back + 9, 192, f"hidden again after {recovered} steps", kind="tick")
+            picture.text(back + 9, 193, f"hidden again after {recovered} steps", kind="tick")
     return picture.svg()
 
 

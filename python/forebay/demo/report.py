@@ -99,7 +99,7 @@ def _tiles(result, rows):
     tiles = [
         (f"{100 * auto['wait_hidden']:.2f}%", "of the wait of “off” hidden by auto"),
         (f"{auto['steps_per_s'] / off['steps_per_s']:.2f} ×", "as many steps per second"),
-        (f"{auto['runway_target_s']:.2f} s", "of data kept ready, found by measuring"),
+        (f"{auto['runway_s']:.2f} s", "of data kept ready, found by measuring"),
         ("not yet" if recovered is None else f"{recovered} steps",
          f"until hidden again after latency × {after['latency_scale']:g}"),
         (f"{first[len(first) // 2]:.0f} ms", "from nothing to the first batch (median)"),
@@ -112,7 +112,7 @@ def _tiles(result, rows):
 
 
 def _cards(result):
-    index = result["index"]
+    index, after = result["index"], result["after_latency_change"]
     yield _card("The wait of every step", "Time that next() took, each step one bar, on a "
                 "logarithmic axis; the grey bar is the run's first batch. Bars at the floor waited "
                 "less than 0.1 ms.", pictures.waits_of_every_step(result), wide=True)
@@ -120,10 +120,10 @@ def _cards(result):
                 "(orange).", pictures.where_a_step_goes(result))
     yield _card("Waited so far", "Added up from the second batch on.",
                 pictures.cumulative_wait(result))
-    yield _card("The runway finds its depth, and finds it again", "Seconds of data ready when a "
-                "step begins, in the auto run; below, the steps that waited. In the middle of the "
-                "run the latency of every GET triples.", pictures.runway_over_time(result),
-                wide=True)
+    yield _card("The runway finds its depth, and finds it again", "Seconds of data that the auto run "
+                "keeps in work or ready; below, the steps that waited. In the middle of the run the "
+                f"latency of every GET triples. At the end: {after['runway_reason']}.",
+                pictures.runway_over_time(result), wide=True)
     yield _card("The latency that is hidden", "Time to first byte of each GET as the fault server "
                 "drew it, before and after the change.", pictures.latency_drawn(result))
     yield _card("What decoding left of its core", "A run that waits while this core is full waits "

@@ -12,9 +12,9 @@ MEMORY_SLACK_BYTES = 64 << 20
 
 # What the loader counts; sums over labels that are not named.
 PARTS = "forebay_prefetch_parts_total"
-DECODE_BUSY = 'forebay_stage_busy_seconds_total{stage="decode"}'
-BYTES_USED = "forebay_bytes_used_total"
-RUNWAY_TARGET_METRIC = "forebay_runway_target_seconds"
+DECODE_BUSY = "forebay_decode_busy_seconds_total"
+BYTES_USED = "forebay_used_bytes_total"
+RUNWAY = "forebay_runway_seconds"
 
 
 def mean(values):
@@ -79,8 +79,8 @@ def run_row(run, phase, memory):
         "parts": {outcome: counted(PARTS, outcome=outcome)
                   for outcome in ("useful", "late", "wasted", "failed")},
         "decode_core_left": max(0.0, 1 - busy / busy_wall_s),
-        "runway_s": [step["runway_s"] for step in steps],
-        "runway_target_s": after["metrics"].get(RUNWAY_TARGET_METRIC, 0.0),
+        "runways_s": [step["runway_s"] for step in steps],
+        "runway_s": after["metrics"].get(RUNWAY, 0.0),
         "loss": [step["loss"] for step in steps],
         "runway_reason": phase["runway_reason"],
         "drawn_ms": phase["drawn_ms"],
@@ -137,7 +137,7 @@ def targets(summary):
     rows = {row["run"]: row for row in summary["runs"]}
     auto, changed, index = rows["auto"], summary["after_latency_change"], summary["index"]
     least = least_fixed_runway(summary["runs"], min(auto["wait_hidden"], HIDDEN_TARGET))
-    ratio = auto["runway_target_s"] / least if least else None
+    ratio = auto["runway_s"] / least if least else None
     recovered = changed["recovered_after_steps"]
     margin_ms = median([start["first_batch_ms"] - start["bound_ms"]
                         for start in summary["first_batches"]])

@@ -22,7 +22,7 @@ COLUMNS = (
     ("p99 ms", lambda row: f"{row['wait_ms_p99']:.1f}"),
     ("hidden", lambda row: f"{100 * row['wait_hidden']:.2f}%"),
     ("steps/s", lambda row: f"{row['steps_per_s']:.2f}"),
-    ("runway s", lambda row: f"{row['runway_target_s']:.2f}"),
+    ("runway s", lambda row: f"{row['runway_s']:.2f}"),
     ("gc ms/step", lambda row: f"{row['gc_ms_per_step']:.2f}"),
     ("GETs", lambda row: f"{row['gets']:,.0f}"),
     ("fetched", lambda row: amount(row["bytes_fetched"], "B")),

@@ -21,6 +21,7 @@ import torch
 import forebay as fb
 
 from . import model as models
+from .summary import RUNWAY
 
 PROGRESS_EVERY = 20
 SETTLE_SAMPLES = 6  # of a decode measurement: until decoding is what limits
@@ -182,7 +183,7 @@ def train(task, cores):
                 got = time.perf_counter()
                 if first:
                     cores.use(cores.training)
-                ahead = loader.metrics().get("forebay_runway_seconds", 0.0)
+                ahead = loader.metrics().get(RUNWAY, 0.0)
                 worked = time.perf_counter()
                 loss = trainer.step(batch, task["step_s"])
                 del batch
