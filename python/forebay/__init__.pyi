@@ -1,0 +1,191 @@
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+_Uri = str | PathLike[str]
+_Range = tuple[int, int] | None
+
+class ForebayError(Exception):
+    code: str
+    uri: str
+    range: _Range
+    attempt: int
+    request_id: str
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        uri: str = "",
+        range: _Range = None,
+        attempt: int = 0,
+        request_id: str = "",
+    ) -> None: ...
+
+class CancelledError(ForebayError): ...
+class InvalidArgumentError(ForebayError, ValueError): ...
+class NotFoundError(ForebayError, FileNotFoundError): ...
+class PermissionDeniedError(ForebayError, PermissionError): ...
+class PreconditionFailedError(ForebayError, OSError): ...
+class UnavailableError(ForebayError, ConnectionError): ...
+class DeadlineExceededError(ForebayError, TimeoutError): ...
+class ResourceExhaustedError(ForebayError, MemoryError): ...
+class DataLossError(ForebayError, OSError): ...
+class UnimplementedError(ForebayError, NotImplementedError): ...
+class InternalError(ForebayError, RuntimeError): ...
+class ForkError(InvalidArgumentError, RuntimeError): ...
+
+class Labels:
+    uri: str
+    scene: str
+    time: str
+    time_unit: str
+    columns: Sequence[str] | None
+    per: str
+    prefix: str
+    missing: str
+    format: str | None
+    def __init__(
+        self,
+        uri: _Uri,
+        scene: str = "scene",
+        time: str = "time",
+        time_unit: Literal["s", "ms", "us", "ns"] = "s",
+        columns: Sequence[str] | None = None,
+        per: Literal["clip", "frame"] = "clip",
+        prefix: str = "",
+        missing: Literal["error", "mask"] = "error",
+        format: Literal["jsonl", "csv"] | None = None,
+    ) -> None: ...
+
+class VideoClips:
+    uri: str
+    pattern: str
+    cameras: Sequence[str] | None
+    frames: int
+    step: int
+    hop: int
+    resize: tuple[int, int] | None
+    layout: str
+    catalog: str | None
+    labels: Labels | None
+    storage_options: Mapping[str, Any] | None
+    def __init__(
+        self,
+        uri: _Uri,
+        pattern: str = "{scene}/{camera}.mp4",
+        cameras: Sequence[str] | None = None,
+        frames: int = 8,
+        step: int = 1,
+        hop: int = 1,
+        resize: tuple[int, int] | None = None,
+        layout: Literal["THWC", "TCHW"] = "THWC",
+        catalog: _Uri | None = None,
+        labels: Labels | _Uri | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+class skip:
+    max: int
+    def __init__(self, max: int) -> None: ...
+
+class Loader:
+    def __init__(
+        self,
+        dataset: VideoClips,
+        *,
+        batch_size: int = 1,
+        seed: int = 0,
+        epochs: int | None = None,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        output: Literal["numpy", "torch", "dlpack"] = "numpy",
+        device: Literal["cpu"] = "cpu",
+        rank: int | None = None,
+        world_size: int | None = None,
+        memory: int | str = "2GiB",
+        runway: float | str = "auto",
+        decode_threads: int | None = None,
+        held_limit: int = 4,
+        on_bad_sample: Literal["raise"] | skip = "raise",
+        timeout: float | str | None = None,
+        num_workers: int | None = None,
+        prefetch_factor: int | None = None,
+        pin_memory: Any = None,
+    ) -> None: ...
+    # numpy.ndarray, torch.Tensor or an object with __dlpack__, as `output` says.
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+    def __len__(self) -> int: ...
+    def set_epoch(self, epoch: int) -> None: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def metrics(self) -> dict[str, float]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Loader: ...
+    def __exit__(self, *_: object) -> None: ...
+    @property
+    def runway_reason(self) -> str: ...
+    @property
+    def dataset(self) -> VideoClips: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def drop_last(self) -> bool: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def world_size(self) -> int: ...
+    @property
+    def sample_count(self) -> int: ...
+
+class Video:
+    def __init__(
+        self,
+        uri: _Uri,
+        *,
+        stream: int | None = None,
+        resize: tuple[int, int] | None = None,
+        verify: Literal["none", "heads", "full"] = "heads",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def times(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def stream(self) -> int: ...
+    def frame_at(self, seconds: float) -> int: ...
+    def frames(
+        self,
+        numbers: Sequence[int] | npt.NDArray[np.integer[Any]] | None = None,
+        *,
+        times: Sequence[float] | npt.NDArray[np.floating[Any]] | None = None,
+    ) -> npt.NDArray[np.uint8]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Video: ...
+    def __exit__(self, *_: object) -> None: ...
+
+def index(
+    source: _Uri,
+    *,
+    out: _Uri | None = None,
+    verify: Literal["none", "heads", "full"] = "heads",
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]: ...
+
+class gc_guard:
+    collections: int
+    seconds: float
+    def __init__(self, collect: bool = True) -> None: ...
+    def __enter__(self) -> gc_guard: ...
+    def __exit__(self, *_: types.TracebackType | object) -> None: ...
+    def step(self) -> None: ...
+    def collect(self) -> None: ...
