@@ -10,11 +10,11 @@ def step(wait_s, at_s=0.0, **more):
             "runway_s": 0.5, "first": False, **more}
 
 
-def snapshot(clock_s, gets=0, fetched=0, used=0, busy_s=0.0, late=0):
+def snapshot(clock_s, gets=0, fetched=0, used=0, busy_s=0.0, late=0, runway_s=1.0):
     return {"clock_s": clock_s, "gc_s": 0.0,
             "server": {"methods": {"GET": gets, "HEAD": 5}, "body_bytes": fetched},
             "metrics": {summary.BYTES_USED: used, summary.DECODE_BUSY: busy_s,
-                        summary.RUNWAY: 1.0,
+                        summary.RUNWAY: runway_s,
                         'forebay_prefetch_parts_total{outcome="late"}': late}}
 
 
@@ -30,7 +30,8 @@ MEMORY = {"peak_memory_bytes": 100 << 20, "memory_budget_bytes": 512 << 20}
 
 def row(name, waits_s, fixed=None, **options):
     made = summary.run_row(name, phase(waits_s, snapshot(10.0), snapshot(
-        20.0, gets=7, fetched=2000, used=1000, busy_s=2.5, late=3), **options), MEMORY)
+        20.0, gets=7, fetched=2000, used=1000, busy_s=2.5, late=3,
+        runway_s=fixed or 1.0), **options), MEMORY)
     made["fixed_runway_s"] = fixed
     return made
 
@@ -138,6 +139,13 @@ def test_the_runway_is_held_against_the_least_fixed_one_that_does_as_well():
     made["runs"][-1]["runway_s"] = 1.3
     ratio = next(target for target in summary.targets(made) if "least fixed" in target["name"])
     assert ratio["value"] == pytest.approx(1.3) and not ratio["met"]
+
+
+def test_a_fixed_runway_that_hides_less_than_auto_does_not_do_as_well():
+    auto = {"wait_hidden": 0.9995}
+    assert summary.does_as_well({"wait_hidden": 0.9986}, auto)
+    assert not summary.does_as_well({"wait_hidden": 0.9984}, auto)
+    assert not summary.does_as_well({"wait_hidden": 0.994}, {"wait_hidden": 0.994})
 
 
 def test_the_table_has_a_line_for_every_run_and_target():
