@@ -1,14 +1,233 @@
+// The feeder with its planner, fetcher and tiers, in virtual time.
 #include "feed/feeder.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "sim/latency.h"
 #include "sim/sim_job.h"
 #include "store/memory/memory_store.h"
+#include "testing/hook_store.h"
 
 namespace forebay::sim {
 namespace {
 
-TEST(Feeder, placeholder) {}
+using store::Priority;
+using store::ReadRequest;
+
+class FeederTest : public ::testing::Test {
+ protected:
+  void Make(const PatternDataset::Options& data, const JobOptions& options, uint64_t seed = 1) {
+    job.reset();
+    dataset = std::make_unique<PatternDataset>(data);
+    world = std::make_unique<World>(seed);
+    SimExecutor& io = world->NewExecutor();
+    random = Random(seed);
+    memory = store::MemoryStore::Make(
+        &io, {.name = "sim", .latency = [this](const auto&) { return Latency(); }});
+    for (uint32_t camera = 0; camera < data.cameras; ++camera) {
+      std::vector<std::byte> body(dataset->object_bytes());
+      for (uint64_t i = 0; i < body.size(); ++i) body[i] = PatternDataset::ByteAt(camera, i);
+      memory->Insert(PatternDataset::KeyOf(camera), body);
+    }
+    auto hooked = std::make_shared<testing::HookStore>(
+        memory, [this](const ReadRequest& r) { return on_read ? on_read(r) : std::nullopt; });
+    job = std::make_unique<Job>(*world, *dataset, hooked, options);
+  }
+  Duration Latency() {
+    return hold > Duration{} ? std::exchange(hold, Duration{}) : latency.Draw(random);
+  }
+  void RunSteps(uint64_t steps) {
+    ASSERT_TRUE(world->RunUntil([&] { return job->steps() >= steps; },
+                                world->now() + std::chrono::hours(10)));
+  }
+  void ExpectSound() const {
+    for (const std::string& violation : job->violations()) ADD_FAILURE() << violation;
+  }
+
+  std::unique_ptr<PatternDataset> dataset;
+  std::unique_ptr<World> world;
+  Random random{1};
+  Lognormal latency;
+  Duration hold{};  // of the next read alone
+  testing::HookStore::OnRead on_read;
+  std::shared_ptr<store::MemoryStore> memory;
+  std::unique_ptr<Job> job;
+};
+
+TEST_F(FeederTest, delivers_every_sample_once_an_epoch_at_any_batch_size_and_runway) {
+  for (const uint64_t batch : {1u, 3u, 8u}) {
+    for (const double runway : {0.0, 0.7, -1.0}) {
+      Make({.samples = 24, .cameras = 3}, {.batch_size = batch, .runway_s = runway});
+      job->Start();
+      RunSteps(2 * 24 / batch);
+      const auto& delivered = job->delivered();
+      for (size_t epoch = 0; epoch < 2; ++epoch) {
+        const std::set<int64_t> once(
+            delivered.begin() + static_cast<std::ptrdiff_t>(24 * epoch),
+            delivered.begin() + static_cast<std::ptrdiff_t>(24 * (epoch + 1)));
+        EXPECT_EQ(once.size(), 24u);
+      }
+      job->Close();
+      ExpectSound();
+    }
+  }
+}
+
+TEST_F(FeederTest, ends_after_the_last_epoch) {
+  Make({.samples = 10, .cameras = 2}, {.epochs = 2});
+  job->Start();
+  EXPECT_FALSE(
+      world->RunUntil([&] { return job->steps() > 20; }, world->now() + std::chrono::minutes(5)));
+  EXPECT_EQ(job->steps(), 20u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, goes_on_with_a_budget_of_one_batch) {
+  // 4 rows x 7 cameras: the output takes one slab, each part one.
+  Make({.samples = 64, .cameras = 7}, {.batch_size = 4, .memory_bytes = 8 * kSlabBytes});
+  job->Start();
+  RunSteps(40);
+  EXPECT_EQ(job->feeder().budget().peak(), 8 * kSlabBytes);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, off_fetches_nothing_before_the_consumer_comes) {
+  Make({}, {.runway_s = 0});
+  job->Start();
+  RunSteps(1);
+  EXPECT_EQ(job->fetcher().stats().gets, 7u);
+  world->RunUntil([] { return false; }, world->now() + std::chrono::milliseconds(200));
+  EXPECT_EQ(job->fetcher().stats().gets, 7u) << "it computes now";
+  RunSteps(3);
+  EXPECT_EQ(job->fetcher().stats().gets, 21u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, a_dead_prefetcher_slows_training_but_never_stops_it) {
+  on_read = [](const ReadRequest& request) -> std::optional<Status> {
+    if (request.options.priority == Priority::kDemand) return std::nullopt;
+    return Status(Code::kUnavailable, "the prefetcher was killed");
+  };
+  Make({}, {});
+  job->Start();
+  RunSteps(60);
+  EXPECT_TRUE(job->errors().empty());
+  EXPECT_GT(job->feeder().stats().demand_retries, 50u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, a_bad_sample_is_one_named_error_and_the_rest_goes_on) {
+  Make({.samples = 20, .cameras = 2}, {.epochs = 1});
+  on_read = [](const ReadRequest& request) -> std::optional<Status> {
+    if (request.range.offset != 512 * 7) return std::nullopt;
+    return Status(Code::kNotFound, "gone", {.uri = "memory://sim/" + request.key});
+  };
+  job->Start();
+  RunSteps(20);
+  ASSERT_EQ(job->errors().size(), 1u);
+  EXPECT_EQ(job->errors()[0].code(), Code::kNotFound);
+  EXPECT_NE(job->errors()[0].ToString().find("sample 7 (pattern 7): "), std::string::npos);
+  EXPECT_EQ(job->delivered().size(), 19u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, a_bad_sample_is_replaced_by_the_same_other_one_each_time) {
+  std::vector<std::vector<int64_t>> runs;
+  for (const double runway : {0.0, -1.0}) {
+    Make({.samples = 20, .cameras = 2}, {.runway_s = runway, .epochs = 1, .skip_max = 1});
+    on_read = [](const ReadRequest& request) -> std::optional<Status> {
+      if (request.range.offset != 512 * 7) return std::nullopt;
+      return Status(Code::kDataLoss, "damaged");
+    };
+    job->Start();
+    RunSteps(20);
+    EXPECT_TRUE(job->errors().empty());
+    EXPECT_EQ(job->feeder().stats().substitutes, 1u);
+    runs.push_back(job->delivered());
+    job->Close();
+    ExpectSound();
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
+TEST_F(FeederTest, an_attempt_that_never_answers_is_replaced_once_the_consumer_waits) {
+  Make({}, {});
+  job->Start();
+  RunSteps(30);
+  hold = std::chrono::hours(1);
+  RunSteps(60);
+  EXPECT_EQ(job->fetcher().stats().replaced, 1u);
+  const double slowest = *std::max_element(job->waits().begin() + 30, job->waits().end());
+  EXPECT_LT(slowest, 2.5);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, an_epoch_that_fits_in_memory_is_fetched_once) {
+  Make({.samples = 12, .cameras = 2}, {.memory_tier_bytes = 24 * kSlabBytes});
+  job->Start();
+  RunSteps(12 + 12);
+  const uint64_t first = job->fetcher().stats().gets;
+  RunSteps(12 * 4);
+  // The end of the first epoch may still be in work when the second asks for the same.
+  EXPECT_LE(first, 24u + 8u);
+  EXPECT_EQ(job->fetcher().stats().gets, first);
+  EXPECT_GT(job->fetcher().stats().bytes_from_memory, 0u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, memory_too_small_for_an_epoch_keeps_what_comes_next) {
+  Make({.samples = 100, .cameras = 2}, {.memory_tier_bytes = 40 * kSlabBytes});
+  job->Start();
+  RunSteps(100);
+  const uint64_t before = job->fetcher().stats().gets;
+  RunSteps(300);
+  // 20 of 100 samples fit: nearly so many GETs are saved, where an LRU would save almost none.
+  EXPECT_LT(job->fetcher().stats().gets - before, 2 * 200 * 85 / 100);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, restarts_at_any_moment_go_on_from_the_new_place_alone) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Make({.samples = 40, .cameras = 3}, {.seed = seed, .batch_size = 2}, seed);
+    job->Start();
+    Random moments(seed);
+    for (int i = 0; i < 5; ++i) {
+      const uint64_t tasks = world->tasks_run() + moments.NextBelow(300);
+      world->RunUntil([&] { return world->tasks_run() >= tasks; });
+      job->Restart(moments.NextBelow(3), 2 * moments.NextBelow(20));
+    }
+    RunSteps(job->steps() + 30);
+    job->Close();
+    ExpectSound();
+  }
+}
+
+TEST_F(FeederTest, closing_at_any_moment_leaves_nothing_behind) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Make({.samples = 40, .cameras = 3}, {.seed = seed, .batch_size = 2}, seed);
+    on_read = [&](const ReadRequest&) -> std::optional<Status> {
+      if (random.NextBelow(20) > 0) return std::nullopt;
+      return Status(Code::kUnavailable, "now and then");
+    };
+    job->Start();
+    const uint64_t tasks = DeriveKey(seed, 1) % 500;
+    world->RunUntil([&] { return world->tasks_run() >= tasks; });
+    job->Close();
+    EXPECT_EQ(memory->operations_in_flight(), 0u);
+    ExpectSound();
+  }
+}
 
 }  // namespace
 }  // namespace forebay::sim

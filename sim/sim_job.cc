@@ -103,13 +103,18 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
       dataset, *sampler_, *planner_, *decode_, feed::OutputPool::Make(options.memory_bytes),
       coordinator_, feed_options, [this](feed::ReadyGroup group) {
         if (closed_) violations_.push_back("a batch came after close");
+        if (group.generation != generation_) return;
         ready_.push_back(std::move(group));
         if (waiting_) Take();
       });
-  fetcher_ =
-      std::make_unique<fetch::Fetcher>(slabs_, std::vector<fetch::Tier*>{tier_.get()}, coordinator_,
-                                       feeder_.get(), fetch::Fetcher::Options{});
-  feeder_->Attach(fetcher_.get(), nullptr);
+  std::vector<fetch::Tier*> tiers{tier_.get()};
+  if (options.memory_tier_bytes > 0) {
+    memory_tier_ = std::make_unique<fetch::MemoryTier>(options.memory_tier_bytes, coordinator_);
+    tiers.insert(tiers.begin(), memory_tier_.get());
+  }
+  fetcher_ = std::make_unique<fetch::Fetcher>(slabs_, tiers, coordinator_, feeder_.get(),
+                                              fetch::Fetcher::Options{});
+  feeder_->Attach(fetcher_.get(), memory_tier_.get());
 }
 
 Job::~Job() {
@@ -131,7 +136,7 @@ void Job::Come() {
   if (!ready_.empty()) {
     Take();
   } else {
-    feeder_->HeadWaiting(feeder_->generation());
+    feeder_->HeadWaiting(generation_);
   }
 }
 
@@ -145,9 +150,9 @@ void Job::Take() {
   const Duration step = came_ - left_;
   left_ = world_.now();
   // In a turn of its own: a batch may come while the feeder is at work.
-  coordinator_.Post([this, step, wait] {
+  coordinator_.Post([this, step, wait, generation = generation_] {
     if (closed_) return;
-    feeder_->Taken(feeder_->generation(), step, wait);
+    feeder_->Taken(generation, step, wait);
     if (feeder_->budget().used() > feeder_->budget().limit()) {
       violations_.push_back("more is reserved than the budget holds");
     }
@@ -190,6 +195,16 @@ void Job::Check(const feed::ReadyGroup& group) {
       }
     }
   }
+}
+
+void Job::Restart(uint64_t epoch, uint64_t position) {
+  ready_.clear();
+  epoch_ = epoch;
+  position_ = position;
+  coordinator_.Post([this, epoch, position, generation = ++generation_] {
+    feeder_->Restart(generation, epoch, position);
+    if (waiting_) feeder_->HeadWaiting(generation);
+  });
 }
 
 void Job::Close() {

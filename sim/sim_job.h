@@ -61,7 +61,7 @@ struct JobOptions {
   int decode_threads = 1;
   int64_t epochs = -1;
   int64_t skip_max = 0;
-  std::string etag = "";  // pinned in every read; "" as the store has it
+  uint64_t memory_tier_bytes = 0;
 };
 
 class Job {
@@ -79,6 +79,8 @@ class Job {
   feed::Feeder& feeder() { return *feeder_; }
   fetch::Fetcher& fetcher() { return *fetcher_; }
   plan::Planner& planner() { return *planner_; }
+  // Goes on from another position: what was ready is gone.
+  void Restart(uint64_t epoch, uint64_t position);
   // Runs the world until everything is closed; a violation when it does not come to that.
   void Close();
   // The samples in the order delivered.
@@ -95,6 +97,7 @@ class Job {
   Random random_;
   SimExecutor& coordinator_;
   std::shared_ptr<SlabPool> slabs_;
+  std::unique_ptr<fetch::MemoryTier> memory_tier_;
   std::unique_ptr<fetch::StoreTier> tier_;
   std::unique_ptr<feed::Sampler> sampler_;
   std::unique_ptr<plan::Planner> planner_;
@@ -106,6 +109,7 @@ class Job {
   bool closed_ = false;
   Time came_{};
   Time left_{};
+  uint64_t generation_ = 0;
   uint64_t position_ = 0;
   uint64_t epoch_ = 0;
   std::vector<double> waits_;

@@ -1,0 +1,87 @@
+#include "sim/cluster.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace forebay::sim {
+
+Cluster::Cluster(const ClusterOptions& options)
+    : options_(options),
+      world_(options.seed),
+      dataset_({.samples = 512, .cameras = options.cameras, .extent_bytes = 64}),
+      random_(DeriveKey(options.seed, HashName("latency"))) {
+  SimExecutor& io = world_.NewExecutor();
+  store_ = store::MemoryStore::Make(
+      &io, {.name = "sim", .latency = [this](const auto&) {
+              return std::chrono::duration_cast<Duration>(options_.latency.Draw(random_) * factor_);
+            }});
+  std::vector<std::byte> body(dataset_.object_bytes());
+  for (uint32_t camera = 0; camera < options.cameras; ++camera) {
+    for (uint64_t i = 0; i < body.size(); ++i) body[i] = PatternDataset::ByteAt(camera, i);
+    store_->Insert(PatternDataset::KeyOf(camera), body);
+  }
+  for (int i = 0; i < options.readers; ++i) {
+    JobOptions job = options.job;
+    job.seed = DeriveKey(options.seed, static_cast<uint64_t>(i));
+    jobs_.push_back(std::make_unique<Job>(world_, dataset_, store_, job));
+    jobs_.back()->Start();
+  }
+}
+
+void Cluster::RunSteps(uint64_t steps) {
+  size_t behind = 0;
+  world_.RunUntil([&] {
+    while (behind < jobs_.size() && jobs_[behind]->steps() >= steps) ++behind;
+    return behind == jobs_.size();
+  });
+}
+
+double Cluster::MeanWait(uint64_t from, uint64_t to) const {
+  double sum = 0;
+  for (const auto& job : jobs_) {
+    for (uint64_t i = from; i < to; ++i) sum += job->waits().at(i);
+  }
+  return sum / static_cast<double>(jobs_.size() * (to - from));
+}
+
+std::vector<std::string> Cluster::CloseAndCheck() {
+  std::vector<std::string> violations;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    jobs_[i]->Close();
+    for (const std::string& one : jobs_[i]->violations()) {
+      violations.push_back(fmt::format("reader {}: {}", i, one));
+    }
+    for (const Status& error : jobs_[i]->errors()) {
+      violations.push_back(fmt::format("reader {}: {}", i, error.ToString()));
+    }
+  }
+  if (store_->operations_in_flight() > 0) violations.emplace_back("reads in flight after close");
+  return violations;
+}
+
+HiddenWait MeasureHiddenWait(uint64_t seed, int readers) {
+  constexpr uint64_t kSteady = 40;
+  constexpr uint64_t kRecovery = 20;
+  constexpr uint64_t kAfter = 30;
+  HiddenWait measured;
+  Cluster off({.seed = seed, .readers = 4, .job = {.runway_s = 0}});
+  off.RunSteps(16);
+  measured.off_s = off.MeanWait(1, 16);
+  off.set_latency_factor(3);
+  off.RunSteps(32);
+  measured.off_tripled_s = off.MeanWait(17, 32);
+  measured.violations = off.CloseAndCheck();
+
+  Cluster cluster({.seed = seed, .readers = readers});
+  cluster.RunSteps(kSteady);
+  measured.steady_s = cluster.MeanWait(1, kSteady);
+  cluster.set_latency_factor(3);
+  cluster.RunSteps(kSteady + 1 + kRecovery + kAfter);
+  // The fastest reader may be a step ahead of the slowest when the latency changes.
+  measured.tripled_s = cluster.MeanWait(kSteady + 1 + kRecovery, kSteady + 1 + kRecovery + kAfter);
+  for (std::string& one : cluster.CloseAndCheck()) measured.violations.push_back(std::move(one));
+  return measured;
+}
+
+}  // namespace forebay::sim
