@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
+#include <optional>
+#include <utility>
 
 namespace forebay::faults {
 namespace {
@@ -16,18 +17,21 @@ bool ReadNumber(std::string_view& text, uint64_t& into) {
   return true;
 }
 
-// "bytes 10-19/100" with `shift` 1 -> "bytes 11-20/100". Other forms stay as they are.
-std::string ShiftContentRange(std::string_view value, int64_t shift) {
-  std::string_view rest = value;
+// "bytes 10-19/100"
+struct ContentRange {
   uint64_t first = 0;
   uint64_t last = 0;
-  if (!rest.starts_with("bytes ")) return std::string(value);
-  rest.remove_prefix(6);
-  if (!ReadNumber(rest, first) || !rest.starts_with('-')) return std::string(value);
-  rest.remove_prefix(1);
-  if (!ReadNumber(rest, last)) return std::string(value);
-  const auto delta = static_cast<uint64_t>(shift);  // unsigned arithmetic wraps as it should
-  return fmt::format("bytes {}-{}{}", first + delta, last + delta, rest);
+  std::string_view total;  // a number or "*"
+};
+std::optional<ContentRange> ReadContentRange(std::string_view value) {
+  ContentRange range;
+  if (!value.starts_with("bytes ")) return std::nullopt;
+  value.remove_prefix(6);
+  if (!ReadNumber(value, range.first) || !value.starts_with('-')) return std::nullopt;
+  value.remove_prefix(1);
+  if (!ReadNumber(value, range.last) || !value.starts_with('/')) return std::nullopt;
+  range.total = value.substr(1);
+  return range;
 }
 
 }  // namespace
@@ -131,7 +135,12 @@ void ApplyHeadFaults(const Decision& decision, ResponseHead& head) {
       field.value = fmt::format("\"{:032x}\"", 0xfa017000ULL + decision.number);
     }
     if (decision.content_range_shift != 0 && SameName(field.name, "content-range")) {
-      field.value = ShiftContentRange(field.value, decision.content_range_shift);
+      // Unsigned arithmetic wraps as it should.
+      const auto delta = static_cast<uint64_t>(decision.content_range_shift);
+      if (const auto range = ReadContentRange(field.value)) {
+        field.value =
+            fmt::format("bytes {}-{}/{}", range->first + delta, range->last + delta, range->total);
+      }
     }
   }
   for (const auto& field : decision.extra_fields) SetField(head.fields, field.name, field.value);
@@ -139,6 +148,25 @@ void ApplyHeadFaults(const Decision& decision, ResponseHead& head) {
     const Field* field = FindField(head.fields, name);
     if (field != nullptr) head.fields.push_back(Field(*field));
   }
+}
+
+void WidenPartialAnswer(Answer& answer) {
+  const Field* field = FindField(answer.head.fields, "content-range");
+  if (answer.head.status != 206 || field == nullptr) return;
+  const auto range = ReadContentRange(field->value);
+  std::string_view total_text = range ? range->total : std::string_view();
+  uint64_t total = 0;
+  if (!range || !ReadNumber(total_text, total) || range->last < range->first ||
+      range->last >= total || answer.head.framing != Framing::kLength ||
+      answer.head.content_length != range->last - range->first + 1) {
+    return;
+  }
+  answer.body = MakePaddedBody(range->first, std::move(answer.body), total - range->last - 1);
+  answer.head.status = 200;
+  answer.head.reason = ReasonOf(200);
+  answer.head.content_length = total;
+  RemoveFields(answer.head.fields, "content-range");
+  SetField(answer.head.fields, "Content-Length", std::to_string(total));
 }
 
 bool IsSignedHeader(const RequestHead& request, std::string_view name) {

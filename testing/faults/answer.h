@@ -28,6 +28,10 @@ Answer MakeTextAnswer(int status, std::string_view content_type, std::string tex
 // The faults that show in the head.
 void ApplyHeadFaults(const Decision& decision, ResponseHead& head);
 
+// A 206 as the 200 of an origin that ignored the range, when only the range's bytes are at hand:
+// the whole length, with zeros where the object's other bytes would be. Other answers stay.
+void WidenPartialAnswer(Answer& answer);
+
 // Whether the request's signature covers this header, so that it cannot be taken away.
 bool IsSignedHeader(const RequestHead& request, std::string_view name);
 

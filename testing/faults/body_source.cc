@@ -81,13 +81,62 @@ class FileBody final : public BodySource {
 
 }  // namespace
 
+class PaddedBody final : public BodySource {
+ public:
+  PaddedBody(uint64_t before, std::unique_ptr<BodySource> inner, uint64_t after)
+      : before_(before), inner_(std::move(inner)), after_(after) {}
+
+  bool flushed() const override { return BodySource::flushed() && inner_->flushed(); }
+
+ protected:
+  State FlushInner(int fd) override { return inner_->MoveTo(fd, 0).state; }
+  Moved DoMove(int fd, uint64_t max_payload) override {
+    if (before_ > 0) return MoveZeros(fd, max_payload, before_);
+    if (!inner_done_) {
+      const Moved moved = inner_->MoveTo(fd, max_payload);
+      inner_done_ = moved.state == State::kDone;
+      return inner_done_ ? Moved{moved.payload, State::kMore} : moved;
+    }
+    return after_ > 0 ? MoveZeros(fd, max_payload, after_) : Moved{0, State::kDone};
+  }
+  Moved TakeByte(std::string& raw) override {
+    if (before_ == 0 && !inner_done_) {
+      const Moved taken = inner_->TakeByte(raw);
+      inner_done_ = taken.state == State::kDone;
+      if (!inner_done_) return taken;
+    }
+    uint64_t& left = before_ > 0 ? before_ : after_;
+    if (left == 0) return {0, State::kDone};
+    raw += '\0';
+    --left;
+    return {1, State::kMore};
+  }
+
+ private:
+  static Moved MoveZeros(int fd, uint64_t max_payload, uint64_t& left) {
+    static constexpr std::array<char, 16 * 1024> kZeros{};
+    const size_t size = std::min<uint64_t>({kZeros.size(), max_payload, left});
+    const Transfer sent = Send(fd, std::string_view(kZeros.data(), size), false);
+    if (sent.io == Io::kWouldBlock) return {0, State::kWantSink};
+    if (sent.io != Io::kOk) return {0, State::kSinkFailed};
+    left -= sent.bytes;
+    return {sent.bytes, State::kMore};
+  }
+
+  uint64_t before_;
+  const std::unique_ptr<BodySource> inner_;
+  uint64_t after_;
+  bool inner_done_ = false;
+};
+
 Moved BodySource::MoveTo(int fd, uint64_t max_payload) {
-  if (const State state = Flush(fd); state != State::kMore || max_payload == 0) return {0, state};
+  if (const State state = Flush(fd); state != State::kMore) return {0, state};
+  if (max_payload == 0) return {0, FlushInner(fd)};
   return DoMove(fd, max_payload);
 }
 
 Moved BodySource::FlipTo(int fd) {
-  if (const State state = Flush(fd); state != State::kMore) return {0, state};
+  if (const State state = MoveTo(fd, 0).state; state != State::kMore) return {0, state};
   std::string raw;
   Moved taken = TakeByte(raw);
   if (taken.payload == 1) raw.back() = static_cast<char>(raw.back() ^ 1);
@@ -125,6 +174,11 @@ std::unique_ptr<BodySource> MakeMemoryBody(std::string bytes) {
 }
 std::unique_ptr<BodySource> MakeFileBody(Fd file, uint64_t offset, uint64_t size) {
   return std::make_unique<FileBody>(std::move(file), offset, size);
+}
+
+std::unique_ptr<BodySource> MakePaddedBody(uint64_t before, std::unique_ptr<BodySource> inner,
+                                           uint64_t after) {
+  return std::make_unique<PaddedBody>(before, std::move(inner), after);
 }
 
 std::unique_ptr<Pipe> PipePool::Take() {

@@ -13,6 +13,8 @@
 
 namespace forebay::faults {
 
+class PaddedBody;
+
 class BodySource {
  public:
   enum class State : uint8_t { kMore, kWantSource, kWantSink, kDone, kSourceFailed, kSinkFailed };
@@ -28,9 +30,11 @@ class BodySource {
   // The next byte of payload, with one bit changed.
   Moved FlipTo(int fd);
   // Nothing counted as moved is still held here.
-  bool flushed() const { return pending_.empty(); }
+  virtual bool flushed() const { return pending_.empty(); }
 
  protected:
+  // Flushes what a source inside this one holds.
+  virtual State FlushInner(int) { return State::kMore; }
   virtual Moved DoMove(int fd, uint64_t max_payload) = 0;
   // Appends one byte of payload, with the framing before it, to `raw`.
   virtual Moved TakeByte(std::string& raw) = 0;
@@ -38,6 +42,7 @@ class BodySource {
   State SendOrKeep(int fd, std::string_view raw);
 
  private:
+  friend class PaddedBody;  // asks the source inside it
   State Flush(int fd);
   std::string pending_;
   size_t pending_sent_ = 0;
@@ -46,6 +51,10 @@ class BodySource {
 std::unique_ptr<BodySource> MakeMemoryBody(std::string bytes);
 // `size` bytes of the file from `offset`.
 std::unique_ptr<BodySource> MakeFileBody(Fd file, uint64_t offset, uint64_t size);
+
+// `before` zeros, then all of `inner`, then `after` zeros.
+std::unique_ptr<BodySource> MakePaddedBody(uint64_t before, std::unique_ptr<BodySource> inner,
+                                           uint64_t after);
 
 struct Pipe {
   Fd read_end;

@@ -354,7 +354,7 @@ void Connection::StartUpstream(bool fresh) {
   upstream_reused_ = upstream->reused;
   RequestHead head = request_;
   RemoveHopFields(head.fields);
-  // A signed range stays: see Connection::TakeUpstreamHead for what becomes of it.
+  // A signed range has to stay; the answer is widened instead.
   if (decision_.ignore_range && !IsSignedHeader(request_, "range")) {
     RemoveFields(head.fields, "range");
   }
@@ -452,7 +452,9 @@ void Connection::TakeUpstreamHead(size_t head_bytes) {
                                              BodyFramer(head->framing, head->content_length),
                                              shard_.pipes());
   upstream_body_ = body.get();
-  SetAnswer({*std::move(head), std::move(body)}, delimited);
+  Answer answer{*std::move(head), std::move(body)};
+  if (decision_.ignore_range) WidenPartialAnswer(answer);
+  SetAnswer(std::move(answer), delimited);
 }
 
 }  // namespace forebay::faults

@@ -20,6 +20,8 @@ ObjectName NameOf(std::string_view target) {
 
 namespace {
 
+constexpr size_t kMaxRegexText = 1024;  // S3's longest key
+
 bool IsList(std::string_view target) {
   const size_t query = target.find('?');
   return query != std::string_view::npos &&
@@ -35,7 +37,9 @@ bool MatchesRequest(const Match& match, const RequestFacts& request, const Objec
   if (!match.key_glob.empty() && fnmatch(match.key_glob.c_str(), name.key.c_str(), 0) != 0) {
     return false;
   }
-  return !match.key_regex || std::regex_search(name.key, *match.key_regex);
+  if (!match.key_regex) return true;
+  // The library recurses along the text.
+  return name.key.size() <= kMaxRegexText && std::regex_search(name.key, *match.key_regex);
 }
 
 void AddEffect(const Action& action, Decision& decision) {
