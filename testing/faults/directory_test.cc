@@ -13,9 +13,7 @@
 namespace forebay::faults {
 namespace {
 
-RangeAnswer Part(uint64_t offset, uint64_t end) {
-  return {RangeAnswer::Kind::kPart, offset, end};
-}
+RangeAnswer Part(uint64_t offset, uint64_t end) { return {RangeAnswer::Kind::kPart, offset, end}; }
 void ExpectRange(std::string_view header, uint64_t size, const RangeAnswer& expected) {
   const RangeAnswer got = ReadRange(header, size);
   EXPECT_EQ(got.kind, expected.kind) << header;
@@ -45,7 +43,8 @@ TEST(ReadRange, follows_s3) {
 class Listing : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"b/a/1", "b/a/b/3", "b/a-x", "b/a.txt", "b/ab", "b/z/y/x", "b/\xc3\xa9"}) {
+    for (const char* name :
+         {"b/a/1", "b/a/b/3", "b/a-x", "b/a.txt", "b/ab", "b/z/y/x", "b/\xc3\xa9"}) {
       folder_.Write(name, "12345");
     }
     ::mkdir((folder_.path() + "/b/empty").c_str(), 0755);

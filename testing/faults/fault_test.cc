@@ -266,9 +266,9 @@ TEST_P(Faults, the_log_names_what_happened_to_each_request) {
   Start(R"({"do":"short_body","at":10})");
   Get("small", "0-99");
   const std::string log = server_->Control("GET", "/_faults/log", "").json;
-  for (const char* part : {R"("number":1)", R"("target":"/b/small")", R"("range":"bytes=0-99")",
-                           R"("status":206)", R"("body_bytes":10)", R"("outcome":"fault")",
-                           R"("faults":["short_body"])"}) {
+  for (const char* part :
+       {R"("number":1)", R"("target":"/b/small")", R"("range":"bytes=0-99")", R"("status":206)",
+        R"("body_bytes":10)", R"("outcome":"fault")", R"("faults":["short_body"])"}) {
     EXPECT_NE(log.find(part), std::string::npos) << part << " in " << log;
   }
 }

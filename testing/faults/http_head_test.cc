@@ -67,8 +67,7 @@ TEST(RequestHead, connection_headers_end_at_the_hop) {
   ASSERT_TRUE(head.ok());
   EXPECT_FALSE(head->keep_alive);
   RemoveHopFields(head->fields);
-  EXPECT_EQ(FormatRequestHead(*head),
-            "GET / HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n\r\n");
+  EXPECT_EQ(FormatRequestHead(*head), "GET / HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n\r\n");
 }
 
 TEST(ResponseHead, tells_how_the_body_ends) {
@@ -86,8 +85,9 @@ TEST(ResponseHead, tells_how_the_body_ends) {
   EXPECT_EQ(framing("HTTP/1.1 200 OK\r\n\r\n", "GET"), Framing::kUntilClose);
   EXPECT_EQ(framing("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "GET"),
             Framing::kChunked);
-  for (const char* text : {"HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1200 \r\n\r\n",
-                           "SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n"}) {
+  for (const char* text :
+       {"HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/1.1200 \r\n\r\n",
+        "SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n"}) {
     EXPECT_FALSE(ParseResponseHead(text, "GET").ok()) << text;
   }
 }

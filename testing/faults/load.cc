@@ -98,11 +98,12 @@ int Run(const Address& address, const std::string& request, size_t connections, 
   const auto cpu = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
   };
-  fmt::print("{{\"bytes\":{},\"answers\":{},\"errors\":{},\"wall_s\":{:.3f},\"MB_per_s\":{:.0f},"
-             "\"answers_per_s\":{:.0f},\"client_cpu_s\":{:.2f}}}\n",
-             totals.bytes, totals.answers, totals.errors, took,
-             static_cast<double>(totals.bytes) / took / 1e6,
-             static_cast<double>(totals.answers) / took, cpu(usage.ru_utime) + cpu(usage.ru_stime));
+  fmt::print(
+      "{{\"bytes\":{},\"answers\":{},\"errors\":{},\"wall_s\":{:.3f},\"MB_per_s\":{:.0f},"
+      "\"answers_per_s\":{:.0f},\"client_cpu_s\":{:.2f}}}\n",
+      totals.bytes, totals.answers, totals.errors, took,
+      static_cast<double>(totals.bytes) / took / 1e6, static_cast<double>(totals.answers) / took,
+      cpu(usage.ru_utime) + cpu(usage.ru_stime));
   return totals.errors == 0 ? 0 : 1;
 }
 

@@ -123,8 +123,11 @@ TEST(Program, says_where_it_listens_serves_and_ends_within_a_second_of_sigterm) 
 
 TEST(Program, bad_usage_ends_with_252) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{}, {"--nonsense"}, {"--root", "/no/such/folder"},
-        {"--root", "/", "--upstream", "http://127.0.0.1:1"}, {"--root", "/", "--latency", "soon"},
+       {std::vector<std::string>{},
+        {"--nonsense"},
+        {"--root", "/no/such/folder"},
+        {"--root", "/", "--upstream", "http://127.0.0.1:1"},
+        {"--root", "/", "--latency", "soon"},
         {"--root", "/", "--rules", "/no/such/file"}}) {
     Program program(arguments);
     ASSERT_TRUE(program.Wait(10s));

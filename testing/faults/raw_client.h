@@ -18,9 +18,9 @@ struct RawReply {
   End end = End::kTimeout;
   ResponseHead head;
   std::string head_text;
-  std::string body;                 // payload
-  std::vector<size_t> body_marks;   // payload bytes known after each receive
-  double first_byte_s = 0;          // since the request was sent
+  std::string body;                // payload
+  std::vector<size_t> body_marks;  // payload bytes known after each receive
+  double first_byte_s = 0;         // since the request was sent
   double total_s = 0;
 
   std::string Value(std::string_view name) const {

@@ -114,8 +114,7 @@ TEST(Proxy, offsets_in_a_chunked_body_count_its_payload) {
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
       "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
   ScriptedUpstream upstream(Always(answer));
-  auto proxy = StartProxy(upstream.url(),
-                          R"({"rules":[{"actions":[{"do":"flip_byte","at":6}]}]})");
+  auto proxy = StartProxy(upstream.url(), R"({"rules":[{"actions":[{"do":"flip_byte","at":6}]}]})");
   EXPECT_EQ(RawClient(proxy->address()).Get("/b/k").body, "hello vorld");
   proxy = StartProxy(upstream.url(), R"({"rules":[{"actions":[{"do":"reset","at":7}]}]})");
   const RawReply reply = RawClient(proxy->address()).Get("/b/k");
@@ -132,9 +131,8 @@ TEST(Proxy, request_bodies_pass_in_both_framings) {
   });
   const auto proxy = StartProxy(upstream.url());
   RawClient client(proxy->address());
-  const std::string sized =
-      "PUT /b/k HTTP/1.1\r\nHost: h\r\nContent-Length: 200003\r\n\r\n" + std::string(200'000, 'x') +
-      "END";
+  const std::string sized = "PUT /b/k HTTP/1.1\r\nHost: h\r\nContent-Length: 200003\r\n\r\n" +
+                            std::string(200'000, 'x') + "END";
   client.Write(sized);
   EXPECT_EQ(client.Read("PUT").body, "hello");
   const std::string chunked =
@@ -153,8 +151,7 @@ TEST(Proxy, a_client_that_expects_100_gets_it_from_the_upstream) {
   });
   const auto proxy = StartProxy(upstream.url());
   RawClient client(proxy->address());
-  client.Write(
-      "PUT /b/k HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.Write("PUT /b/k HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   EXPECT_EQ(client.Read("PUT").head.status, 100);
   client.Write("body");
   const RawReply reply = client.Read("PUT");
@@ -163,12 +160,10 @@ TEST(Proxy, a_client_that_expects_100_gets_it_from_the_upstream) {
 }
 
 TEST(Proxy, a_final_answer_instead_of_100_ends_the_connection) {
-  ScriptedUpstream upstream(
-      Always("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"));
+  ScriptedUpstream upstream(Always("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"));
   const auto proxy = StartProxy(upstream.url());
   RawClient client(proxy->address());
-  client.Write(
-      "PUT /b/k HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.Write("PUT /b/k HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   const RawReply reply = client.Read("PUT");
   EXPECT_EQ(reply.head.status, 403);
   EXPECT_EQ(reply.body, "no");
@@ -178,9 +173,9 @@ TEST(Proxy, a_final_answer_instead_of_100_ends_the_connection) {
 
 TEST(Proxy, answers_without_a_body_leave_the_connection_usable) {
   ScriptedUpstream upstream([](ScriptedUpstream& self, int fd, int) {
-    for (const char* answer : {"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n",
-                               "HTTP/1.1 204 No Content\r\n\r\n",
-                               "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", kHello}) {
+    for (const char* answer :
+         {"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n",
+          "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", kHello}) {
       if (self.ReadUntil(fd, "\r\n\r\n").empty()) return;
       self.Write(fd, answer);
     }
@@ -245,13 +240,13 @@ TEST(Proxy, a_signed_range_stays_and_the_rest_of_the_object_is_zeros) {
   ScriptedUpstream upstream(Always(
       "HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\nContent-Range: bytes 3-6/10\r\n\r\n"
       "3456"));
-  const auto proxy = StartProxy(upstream.url(),
-                                R"({"rules":[{"actions":[{"do":"ignore_range"}]}]})");
+  const auto proxy =
+      StartProxy(upstream.url(), R"({"rules":[{"actions":[{"do":"ignore_range"}]}]})");
   RawClient client(proxy->address());
-  const RawReply reply = client.Get(
-      "/b/k",
-      "Range: bytes=3-6\r\nAuthorization: AWS4-HMAC-SHA256 Credential=a, "
-      "SignedHeaders=host;range;x-amz-date, Signature=b\r\n");
+  const RawReply reply =
+      client.Get("/b/k",
+                 "Range: bytes=3-6\r\nAuthorization: AWS4-HMAC-SHA256 Credential=a, "
+                 "SignedHeaders=host;range;x-amz-date, Signature=b\r\n");
   EXPECT_EQ(reply.head.status, 200);
   EXPECT_EQ(reply.Value("Content-Range"), "(none)");
   EXPECT_EQ(reply.body, std::string(3, '\0') + "3456" + std::string(3, '\0'));
@@ -292,13 +287,12 @@ TEST(Server, five_hundred_connections_at_once_each_get_their_bytes) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 % 251);
   folder.Write("b/k", bytes);
   const auto origin = StartFolder(folder.path());
-  const auto proxy = StartProxy("http://" + origin->address().ToString(),
-                                R"({"latency":"constant:300ms"})");
+  const auto proxy =
+      StartProxy("http://" + origin->address().ToString(), R"({"latency":"constant:300ms"})");
   std::vector<std::unique_ptr<RawClient>> clients;
   for (size_t i = 0; i < 500; ++i) {
     clients.push_back(std::make_unique<RawClient>(proxy->address()));
-    clients.back()->Write(
-        GetText("/b/k", fmt::format("Range: bytes={}-{}\r\n", i, i + 50'000)));
+    clients.back()->Write(GetText("/b/k", fmt::format("Range: bytes={}-{}\r\n", i, i + 50'000)));
   }
   for (size_t i = 0; i < clients.size(); ++i) {
     const RawReply reply = clients[i]->Read();
@@ -393,9 +387,9 @@ TEST(Server, the_port_can_be_closed_for_a_while) {
   EXPECT_EQ(kept.Get("/b/k").head.status, 200);
   RawClient control(server->control_address());
   const std::string body = R"({"for":"200ms"})";
-  control.Write(fmt::format(
-      "POST /_faults/refuse HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}", body.size(),
-      body));
+  control.Write(
+      fmt::format("POST /_faults/refuse HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}",
+                  body.size(), body));
   EXPECT_EQ(control.Read("POST").head.status, 200);
   const auto connects = [&] {
     auto fd = StartConnect(server->address());
