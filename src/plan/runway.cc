@@ -155,26 +155,24 @@ std::vector<double> Runway::FittedFetches() const {
 }
 
 double Runway::MeanWait(const std::vector<double>& fetch_s, int depth) const {
-  const size_t n = fetch_s.size();
+  const auto d = static_cast<size_t>(depth);
+  const size_t skipped = d + 2;  // the start always waits
+  const size_t n = skipped + kReplayGroups;
   const double step = step_s();
   std::vector<double> take(n, 0);
   double ready = 0;
   double wait = 0;
-  size_t counted = 0;
   for (size_t g = 0; g < n; ++g) {
-    const auto d = static_cast<size_t>(depth);
     const double asked = g >= d ? take[g - d] : 0;
     const double decode = decode_s_.values.empty() ? 0
                                                    : decode_s_.values[g % decode_s_.values.size()] /
                                                          options_.decode_threads;
-    ready = std::max(asked + fetch_s[g], ready) + decode;
+    ready = std::max(asked + fetch_s[g % fetch_s.size()], ready) + decode;
     const double due = g > 0 ? take[g - 1] + step : 0;
     take[g] = std::max(due, ready);
-    if (g < d + 2) continue;  // the start always waits
-    wait += std::max(0.0, ready - due);
-    ++counted;
+    if (g >= skipped) wait += std::max(0.0, ready - due);
   }
-  return counted > 0 ? wait / static_cast<double>(counted) : 0;
+  return wait / kReplayGroups;
 }
 
 double Runway::OffWait(const std::vector<double>& fetch_s) const {
