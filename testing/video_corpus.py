@@ -5,15 +5,14 @@ usage: video_corpus.py FOLDER
 
 Every kind of file on which a frame index can go wrong, made with Debian's ffmpeg from a test
 picture with noise, so that no two frames are alike. Nothing is done when FOLDER is complete already;
-several processes may ask for the same FOLDER at once. FOLDER/corpus.json lists the files:
-{"name", "streams": [FFmpeg stream indices], "reject": "" or a word of the reason why the file
-cannot be indexed, "compare": whether `ffmpeg -f framehash` is the truth for its frames}.
+several processes may ask for the same FOLDER at once. FOLDER/corpus.tsv lists the files, a line
+each: name, FFmpeg's indices of the streams to look at (with commas), whether `ffmpeg -f framehash`
+is the truth for their frames (1 or 0), and words of the reason if the file cannot be indexed.
 """
 
 import concurrent.futures
 import fcntl
 import hashlib
-import json
 import pathlib
 import struct
 import subprocess
@@ -26,14 +25,14 @@ SOURCE = "testsrc2=size=320x240:rate=30,noise=alls=20:allf=t"
 class Corpus:
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        self.files: dict[str, dict] = {}
+        self.lines: list[str] = []
 
     def path(self, name: str) -> pathlib.Path:
         return self.folder / name
 
     def add(self, name, streams=(0,), reject="", compare=True):
-        self.files[name] = {
-            "name": name, "streams": list(streams), "reject": reject, "compare": compare}
+        numbers = ",".join(map(str, streams))
+        self.lines.append(f"{name}\t{numbers}\t{int(compare)}\t{reject}\n")
 
     def ffmpeg(self, *args):
         """Runs ffmpeg in the folder."""
@@ -416,7 +415,7 @@ def make(folder: pathlib.Path):
         if name in NOT_VIDEOS or name.startswith("corpus"):
             continue
         corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), name not in NO_TRUTH)
-    (folder / "corpus.json").write_text(json.dumps(list(corpus.files.values()), indent=1) + "\n")
+    (folder / "corpus.tsv").write_text("".join(corpus.lines))
 
 
 def main() -> int:
