@@ -117,16 +117,13 @@ class Stream {
   }
   int number() const { return builder_.stream(); }
 
-  Status Add(const AVPacket& packet, bool cut_short) {
+  Status Add(const AVPacket& packet) {
     FB_ASSIGN_OR_RETURN(const uint64_t offset, finder_.Find(packet));
-    if (cut_short && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
-      scan().index.truncated = true;
-      return {};
-    }
     if (offset == UINT64_MAX) scan().index.access = Access::kDemux;
     const size_t before = scan().index.packets.size();
     FB_RETURN_IF_ERROR(builder_.Add(packet, offset));
     if (scan().index.packets.size() == before) return {};
+    last_damaged_ = (packet.flags & AV_PKT_FLAG_CORRUPT) != 0;
     demuxed_.push_back(
         {packet.pos, static_cast<uint32_t>(packet.size), HashOfPayload(BytesOf(packet))});
     return ReadHead(packet);
@@ -135,6 +132,7 @@ class Stream {
   Result<VideoIndex> Finish(ObjectReader* object, const AVStream* stream,
                             const ScanOptions& options, ScanReport* report) {
     VideoIndex& index = scan().index;
+    if (last_damaged_) DropLast();
     if (index.packets.empty()) return NoSyncPoint(index);
     MarkLeading();
     if (index.access == Access::kDemux) {
@@ -212,6 +210,16 @@ class Stream {
     }
   }
 
+  // The object ends inside the last packet.
+  void DropLast() {
+    scan().index.packets.pop_back();
+    scan().heads.pop_back();
+    scan().head_read.pop_back();
+    if (!scan().orders.empty()) scan().orders.pop_back();
+    demuxed_.pop_back();
+    scan().index.truncated = true;
+  }
+
   // HEVC tells which pictures around a sync point can be decoded from it, and which never come out.
   void MarkLeading() {
     auto& packets = scan().index.packets;
@@ -237,6 +245,7 @@ class Stream {
   std::vector<DemuxedPacket> demuxed_;
   std::string doubt_;
   bool ended_ = false;
+  bool last_damaged_ = false;
 };
 
 }  // namespace
@@ -258,7 +267,7 @@ Result<std::vector<VideoIndex>> ScanByReading(ObjectReader* object, const ScanOp
     FB_ASSIGN_OR_RETURN(const bool more, demuxer->Next(packet.get()));
     if (!more) break;
     for (const auto& stream : streams) {
-      if (stream->number() == packet->stream_index) FB_RETURN_IF_ERROR(stream->Add(*packet, true));
+      if (stream->number() == packet->stream_index) FB_RETURN_IF_ERROR(stream->Add(*packet));
     }
   }
   for (const auto& stream : streams) {
