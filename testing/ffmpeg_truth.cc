@@ -60,17 +60,16 @@ Result<std::vector<CorpusVideo>> VideoCorpus() {
   for (std::string line; std::getline(list, line);) {
     std::istringstream fields(line);
     CorpusVideo video;
-    std::string streams, compare;
+    std::string streams;
     std::getline(fields, video.name, '\t');
     std::getline(fields, streams, '\t');
-    std::getline(fields, compare, '\t');
+    std::getline(fields, video.compare, '\t');
     std::getline(fields, video.reject, '\t');
     std::istringstream numbers(streams);
     for (std::string number; std::getline(numbers, number, ',');) {
       video.streams.push_back(std::stoi(number));
     }
     video.path = folder + "/" + video.name;
-    video.compare = compare == "1";
     videos.push_back(std::move(video));
   }
   return videos;

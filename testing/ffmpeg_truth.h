@@ -20,8 +20,8 @@ struct CorpusVideo {
   std::string name;
   std::string path;
   std::vector<int> streams;
-  std::string reject;    // not empty: cannot be indexed, and the reason holds these words
-  bool compare = true;   // FramesByFfmpeg is the truth
+  std::string reject;   // not empty: cannot be indexed, and the reason holds these words
+  std::string compare;  // FramesByFfmpeg is the truth of "all" frames, of the "tail", or "none"
 };
 
 // The corpus of testing/video_corpus.py, made where it is not yet.

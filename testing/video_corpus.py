@@ -7,7 +7,7 @@ Every kind of file on which a frame index can go wrong, made with Debian's ffmpe
 picture with noise, so that no two frames are alike. Nothing is done when FOLDER is complete already;
 several processes may ask for the same FOLDER at once. FOLDER/corpus.tsv lists the files, a line
 each: name, FFmpeg's indices of the streams to look at (with commas), whether `ffmpeg -f framehash`
-is the truth for their frames (1 or 0), and words of the reason if the file cannot be indexed.
+is the truth for their frames (all, tail: of the last of them, none), and words of the reason if the file cannot be indexed.
 """
 
 import concurrent.futures
@@ -30,9 +30,9 @@ class Corpus:
     def path(self, name: str) -> pathlib.Path:
         return self.folder / name
 
-    def add(self, name, streams=(0,), reject="", compare=True):
+    def add(self, name, streams=(0,), reject="", compare="all"):
         numbers = ",".join(map(str, streams))
-        self.lines.append(f"{name}\t{numbers}\t{int(compare)}\t{reject}\n")
+        self.lines.append(f"{name}\t{numbers}\t{compare}\t{reject}\n")
 
     def ffmpeg(self, *args):
         """Runs ffmpeg in the folder."""
@@ -401,8 +401,10 @@ NOT_VIDEOS = {"cover.png", "repeat2.h264"}
 REJECTED = {"no_key.mp4": "decoding can start", "encrypted.mp4": "encrypted",
             "cut_short.mp4": "cut short"}
 STREAMS = {"two_video.mp4": [0, 1]}
-# Their bytes are damaged or end early: what FFmpeg makes of the damage is not the truth.
-NO_TRUTH = {"cut_short_faststart.mp4", "cut_short.ts", "cut_short.mkv", "corrupt_h264.mp4"}
+# Of bytes that are damaged or end early, what FFmpeg makes is not the truth; nor is what it shows
+# before the first picture at which decoding can start.
+TRUTH = dict.fromkeys(["cut_short_faststart.mp4", "cut_short.ts", "cut_short.mkv",
+                       "corrupt_h264.mp4"], "none") | {"starts_late.ts": "tail"}
 
 
 def make(folder: pathlib.Path):
@@ -416,7 +418,7 @@ def make(folder: pathlib.Path):
         name = path.name
         if name in NOT_VIDEOS or name.startswith("corpus"):
             continue
-        corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), name not in NO_TRUTH)
+        corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), TRUTH.get(name, "all"))
     (folder / "corpus.tsv").write_text("".join(corpus.lines))
 
 

@@ -67,6 +67,9 @@ class PayloadFinder {
 Result<std::unique_ptr<Demuxer>> OpenByReading(CachedSource* source) {
   FB_ASSIGN_OR_RETURN(auto demuxer, Demuxer::Open(source, {.format = RawFormat(source)}));
   AVFormatContext* context = demuxer->context();
+  if (std::string_view(context->iformat->name).ends_with("_pipe")) {
+    return Status(Code::kInvalidArgument, "a picture, not a video");
+  }
   context->probesize = 5 << 20;
   source->StartPacket();
   if (avformat_find_stream_info(context, nullptr) < 0 && !demuxer->source_status().ok()) {
@@ -134,6 +137,9 @@ class Stream {
     VideoIndex& index = scan().index;
     if (last_damaged_) DropLast();
     if (index.packets.empty()) return NoSyncPoint(index);
+    if (index.container == "mjpeg" && index.packets.size() == 1) {
+      return Status(Code::kInvalidArgument, "a picture, not a video");
+    }
     MarkLeading();
     if (index.access == Access::kDemux) {
       FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &index, report));
@@ -145,7 +151,7 @@ class Stream {
       for (uint32_t i = 0; i < index.packets.size(); ++i) {
         if (!scan().heads[i].shown) index.packets[i].pts = kNoPts;
       }
-      FramesByTime(&scan());
+      FramesByTime(&scan(), report);
     } else {
       const auto feed = MakeFeed(object);
       if (options.verify == Verified::kFull || doubted) {

@@ -164,8 +164,8 @@ Status SetSpans(const Units& units, const std::vector<DemuxedPacket>& demuxed, u
     index->payload_sizes.push_back(demuxed[i].size);
   }
   // A packet ends where the next one's unit begins; that an access unit of a transport stream has
-  // ended shows in the first bytes of the next; and a packet whose position the demuxer of a program
-  // stream does not know may reach into the next unit.
+  // ended shows in the first bytes of the next; and a packet whose position the demuxer of a
+  // program stream does not know may reach into the next unit.
   constexpr uint64_t kTsPacket = 188;
   const bool transport = index->container == "mpegts", program = index->container == "mpeg";
   for (size_t i = 0; i < demuxed.size(); ++i) {

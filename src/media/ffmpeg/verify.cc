@@ -482,11 +482,7 @@ class Verifier {
       }
       index_.frames.push_back({i, times_sound_ ? index_.packets[i].pts : container_pts_[i]});
     }
-    if (unreached > 0) {
-      report_->warnings.push_back(
-          fmt::format("stream {}: {} pictures that no sync point leads to are left out",
-                      index_.stream, unreached));
-    }
+    WarnUnreached(index_, unreached, report_);
     CheckMonotonic(&index_);
   }
 
