@@ -7,7 +7,8 @@ Every kind of file on which a frame index can go wrong, made with Debian's ffmpe
 picture with noise, so that no two frames are alike. Nothing is done when FOLDER is complete already;
 several processes may ask for the same FOLDER at once. FOLDER/corpus.tsv lists the files, a line
 each: name, FFmpeg's indices of the streams to look at (with commas), whether `ffmpeg -f framehash`
-is the truth for their frames (all, tail: of the last of them, none), and words of the reason if the file cannot be indexed.
+is the truth for their frames (all, tail: of the last of them, none), and words of the reason if
+the file cannot be indexed.
 """
 
 import concurrent.futures
