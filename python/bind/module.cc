@@ -9,8 +9,8 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
   using namespace forebay::python;
-  // A daemon thread that still holds a loader when the interpreter ends is no defect of its program;
-  // our tests, where nothing does, set the variable.
+  // A daemon thread that still holds a loader when the interpreter ends is no defect of its
+  // program; our tests, where nothing does, set the variable.
   nb::set_leak_warnings(std::getenv("FOREBAY_LEAK_WARNINGS") != nullptr);
   m.attr("__version__") = FOREBAY_VERSION;
   BindOptions(m);
