@@ -84,12 +84,12 @@ Status WriteFile(const std::string& path, const std::string& text) {
 }
 
 Status MakeCertificate(const std::string& folder) {
-  const pid_t pid = Launch(
-      {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-       "-keyout", folder + "/key.pem", "-out", folder + "/cert.pem", "-days", "2", "-subj",
-       "/CN=forebay test", "-addext",
-       "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:*.s3.localhost"},
-      folder, folder + "/openssl.log");
+  const pid_t pid =
+      Launch({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+              "-nodes", "-keyout", folder + "/key.pem", "-out", folder + "/cert.pem", "-days", "2",
+              "-subj", "/CN=forebay test", "-addext",
+              "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:*.s3.localhost"},
+             folder, folder + "/openssl.log");
   int exit_status = 0;
   if (pid < 0 || ::waitpid(pid, &exit_status, 0) != pid || exit_status != 0) {
     return Status(Code::kInternal, "openssl makes no certificate");
@@ -123,7 +123,10 @@ Result<int> SignedPut(const store::s3::S3StoreOptions& options, const std::strin
   const std::string payload = store::s3::HexSha256(request.body);
   store::s3::Signer signer(options.config.region, "s3");
   signer.Sign(options.config.credentials,
-              {.method = "PUT", .host = endpoint.host, .path = path, .payload_sha256 = payload,
+              {.method = "PUT",
+               .host = endpoint.host,
+               .path = path,
+               .payload_sha256 = payload,
                .unix_time_s = ::time(nullptr)},
               request.headers);
   StatusOnly handler;

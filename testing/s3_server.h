@@ -28,9 +28,9 @@ class S3Server {
   // Options of a store for `bucket`, with this server's endpoint and credentials.
   store::s3::S3StoreOptions Options(const std::string& bucket) const;
 
-  std::string endpoint() const;         // http://127.0.0.1:PORT
-  std::string tls_endpoint() const;     // https://127.0.0.1:PORT
-  std::string virtual_endpoint() const; // http://s3.localhost:PORT, for virtual-host style
+  std::string endpoint() const;          // http://127.0.0.1:PORT
+  std::string tls_endpoint() const;      // https://127.0.0.1:PORT
+  std::string virtual_endpoint() const;  // http://s3.localhost:PORT, for virtual-host style
   std::string ca_bundle() const { return folder_ + "/cert.pem"; }
   pid_t pid() const { return pid_; }
 

@@ -2,12 +2,11 @@
 
 #include <curl/curl.h>
 #include <fmt/core.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -34,8 +33,7 @@ bool HasControl(std::string_view text) {
 }
 
 Status CheckRequest(const HttpRequest& request) {
-  const bool known =
-      request.url.starts_with("http://") || request.url.starts_with("https://");
+  const bool known = request.url.starts_with("http://") || request.url.starts_with("https://");
   if (!known || HasControl(request.url) || request.url.find_first_of(" #") != std::string::npos) {
     return Status(Code::kInvalidArgument, fmt::format("not a URL to send: {}", request.url));
   }
@@ -63,10 +61,14 @@ Code CodeOf(CURLcode result) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR: return Code::kInvalidArgument;
-    case CURLE_OUT_OF_MEMORY: return Code::kResourceExhausted;
-    case CURLE_PARTIAL_FILE: return Code::kDataLoss;
-    default: return Code::kUnavailable;
+    case CURLE_SSL_ISSUER_ERROR:
+      return Code::kInvalidArgument;
+    case CURLE_OUT_OF_MEMORY:
+      return Code::kResourceExhausted;
+    case CURLE_PARTIAL_FILE:
+      return Code::kDataLoss;
+    default:
+      return Code::kUnavailable;
   }
 }
 
@@ -105,13 +107,13 @@ struct Transfer {
   Status failure;  // why a callback of ours ended the exchange
   bool over = false;
 
-  size_t sent_piece = 0;   // of request.body
+  size_t sent_piece = 0;  // of request.body
   size_t sent_offset = 0;
   uint64_t sent_bytes = 0;
   uint64_t send_total = 0;
 
   Time started;
-  Time progress;         // the last byte of a body, in either direction
+  Time progress;  // the last byte of a body, in either direction
   Time head_at = kNever;
   Executor::TimerId timer = 0;
 };
@@ -200,16 +202,16 @@ int CurlTransport::OnSocket(CURL*, curl_socket_t fd, int what, void* arg, void* 
     curl_multi_assign(self.multi_, fd, nullptr);
     return 0;
   }
-  const uint32_t events = ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) |
-                          ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+  const uint32_t events = ((what & CURL_POLL_IN) != 0 ? sys::kReadable : 0U) |
+                          ((what & CURL_POLL_OUT) != 0 ? sys::kWritable : 0U);
   Status status;
   if (watched != nullptr) {
     status = self.loop_.ChangeWatch(fd, events);
   } else {
     status = self.loop_.Watch(fd, events, [&self, fd](uint32_t ready) {
-      const int flags = ((ready & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-                        ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
-                        ((ready & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+      const int flags = ((ready & sys::kReadable) != 0 ? CURL_CSELECT_IN : 0) |
+                        ((ready & sys::kWritable) != 0 ? CURL_CSELECT_OUT : 0) |
+                        ((ready & (sys::kError | sys::kHangup)) != 0 ? CURL_CSELECT_ERR : 0);
       self.Act(fd, flags);
     });
     if (status.ok()) curl_multi_assign(self.multi_, fd, &self);
@@ -480,12 +482,12 @@ Status CurlTransport::Describe(const Transfer& transfer, CURLcode result) const 
     if (!bodiless && head.content_length >= 0 &&
         transfer.sink.bytes() != static_cast<uint64_t>(head.content_length)) {
       return Status(Code::kDataLoss, fmt::format("{} of {} body bytes arrived",
-                                                    transfer.sink.bytes(), head.content_length));
+                                                 transfer.sink.bytes(), head.content_length));
     }
     return {};
   }
-  const char* text = transfer.error_text[0] != '\0' ? transfer.error_text.data()
-                                                    : curl_easy_strerror(result);
+  const char* text =
+      transfer.error_text[0] != '\0' ? transfer.error_text.data() : curl_easy_strerror(result);
   std::string message = fmt::format("{} (curl {})", text, static_cast<int>(result));
   if (transfer.head.complete()) {
     message += fmt::format(", after {} body bytes", transfer.sink.bytes());
@@ -590,9 +592,8 @@ void CurlTransport::CheckTimes(Transfer& transfer) {
   if (transfer.head.complete()) {
     next = std::min(next, transfer.progress + request.stall_timeout);
     if (now >= next) {
-      EndLater(transfer,
-               Status(Code::kUnavailable, fmt::format("the body stalled after {} bytes",
-                                                      transfer.sink.bytes())));
+      EndLater(transfer, Status(Code::kUnavailable, fmt::format("the body stalled after {} bytes",
+                                                                transfer.sink.bytes())));
       return;
     }
   } else {
@@ -600,10 +601,10 @@ void CurlTransport::CheckTimes(Transfer& transfer) {
     curl_easy_getinfo(transfer.easy.get(), CURLINFO_PRETRANSFER_TIME_T, &connected_us);
     const bool connected = connected_us > 0;
     const bool sent = transfer.sent_bytes == transfer.send_total;
-    const Time from = !connected ? now
-                                 : std::max(transfer.progress,
-                                            transfer.started +
-                                                std::chrono::microseconds(connected_us));
+    const Time from = !connected
+                          ? now
+                          : std::max(transfer.progress,
+                                     transfer.started + std::chrono::microseconds(connected_us));
     const Time bound = from + (sent ? request.first_byte_timeout : request.stall_timeout);
     if (now >= bound) {
       EndLater(transfer, Status(Code::kUnavailable,
@@ -622,7 +623,7 @@ void CurlTransport::CheckTimes(Transfer& transfer) {
 Result<std::unique_ptr<HttpTransport>> MakeCurlTransport(sys::EventLoop& loop,
                                                          const CurlTransportOptions& options) {
   FB_RETURN_IF_ERROR(InitCurl());
-  if (!options.ca_bundle.empty() && ::access(options.ca_bundle.c_str(), R_OK) != 0) {
+  if (!options.ca_bundle.empty() && !std::ifstream(options.ca_bundle)) {
     return Status(Code::kInvalidArgument,
                   fmt::format("the CA bundle {} cannot be read", options.ca_bundle));
   }

@@ -16,7 +16,7 @@
 namespace forebay::net {
 
 struct CurlTransportOptions {
-  std::string ca_bundle;   // PEM file; "": the system's
+  std::string ca_bundle;  // PEM file; "": the system's
   bool verify_tls = true;
   // Idle connections kept, at most. libcurl's own default shrinks with the handles in use and so
   // closes warm connections at every lull.

@@ -35,8 +35,8 @@ Result<bool> ResponseHead::AddLine(std::string_view line) {
     head_ = HttpHead();
     const size_t space = line.find(' ');
     const std::string_view rest = space == line.npos ? "" : Trim(line.substr(space));
-    if (rest.size() < 3 || std::from_chars(rest.data(), rest.data() + 3, head_.status).ptr !=
-                               rest.data() + 3) {
+    if (rest.size() < 3 ||
+        std::from_chars(rest.data(), rest.data() + 3, head_.status).ptr != rest.data() + 3) {
       return Malformed("no status");
     }
     return false;

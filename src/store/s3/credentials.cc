@@ -133,8 +133,7 @@ Result<Credentials> FindCredentials(const StoreOptions& options, const Profile& 
     Credentials found{.access_key_id = Variable(environment, "AWS_ACCESS_KEY_ID"),
                       .secret_access_key = Variable(environment, "AWS_SECRET_ACCESS_KEY"),
                       .session_token = Variable(environment, "AWS_SESSION_TOKEN")};
-    FB_RETURN_IF_ERROR(
-        CheckPair(found.access_key_id, found.secret_access_key, "the environment"));
+    FB_RETURN_IF_ERROR(CheckPair(found.access_key_id, found.secret_access_key, "the environment"));
     if (!found.access_key_id.empty()) return found;
     tried = "AWS_ACCESS_KEY_ID in the environment, ";
   }
@@ -182,27 +181,25 @@ Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& 
   }
   AwsConfig config;
   // A profile given as an option outranks the environment's keys; AWS_PROFILE alone does not.
-  FB_ASSIGN_OR_RETURN(config.credentials, FindCredentials(options, profile,
-                                                          !options.profile.empty(), environment));
-  config.region = FirstOf({options.region, Variable(environment, "AWS_REGION"),
-                           Variable(environment, "AWS_DEFAULT_REGION"), profile.Get("region"),
-                           "us-east-1"});
-  config.endpoint_url =
-      FirstOf({options.endpoint_url, Variable(environment, "AWS_ENDPOINT_URL_S3"),
-               Variable(environment, "AWS_ENDPOINT_URL"), profile.Get("s3.endpoint_url"),
-               profile.Get("endpoint_url")});
-  config.ca_bundle = FirstOf({options.ca_bundle, Variable(environment, "AWS_CA_BUNDLE"),
-                              profile.Get("ca_bundle")});
+  FB_ASSIGN_OR_RETURN(config.credentials,
+                      FindCredentials(options, profile, !options.profile.empty(), environment));
+  config.region =
+      FirstOf({options.region, Variable(environment, "AWS_REGION"),
+               Variable(environment, "AWS_DEFAULT_REGION"), profile.Get("region"), "us-east-1"});
+  config.endpoint_url = FirstOf({options.endpoint_url, Variable(environment, "AWS_ENDPOINT_URL_S3"),
+                                 Variable(environment, "AWS_ENDPOINT_URL"),
+                                 profile.Get("s3.endpoint_url"), profile.Get("endpoint_url")});
+  config.ca_bundle = FirstOf(
+      {options.ca_bundle, Variable(environment, "AWS_CA_BUNDLE"), profile.Get("ca_bundle")});
   config.addressing_style = options.addressing_style;
   if (config.addressing_style == "auto") {
     const std::string style = profile.Get("s3.addressing_style");
     if (style == "path" || style == "virtual") config.addressing_style = style;
   }
-  config.max_attempts =
-      options.max_attempts > 0
-          ? options.max_attempts
-          : ParseAttempts(FirstOf({Variable(environment, "AWS_MAX_ATTEMPTS"),
-                                   profile.Get("max_attempts")}));
+  config.max_attempts = options.max_attempts > 0
+                            ? options.max_attempts
+                            : ParseAttempts(FirstOf({Variable(environment, "AWS_MAX_ATTEMPTS"),
+                                                     profile.Get("max_attempts")}));
   return config;
 }
 

@@ -18,9 +18,8 @@ int HexValue(char c) {
 }
 
 bool IsHostLabelText(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return IsLetter(c) || IsDigit(c) || c == '-';
-  });
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char c) { return IsLetter(c) || IsDigit(c) || c == '-'; });
 }
 
 // A bucket that is one DNS label: lower case, no dots (a wildcard certificate covers one label).
@@ -54,11 +53,11 @@ Result<Endpoint> ParseEndpointUrl(const std::string& url) {
   const std::string rest = url.substr(colon + 3);
   const size_t slash = rest.find('/');
   endpoint.host = rest.substr(0, slash);
-  const bool plain = !endpoint.host.empty() &&
-                     std::all_of(endpoint.host.begin(), endpoint.host.end(), [](char c) {
-                       return IsLetter(c) || IsDigit(c) ||
-                              std::string_view("-._:[]").find(c) != std::string_view::npos;
-                     });
+  const bool plain =
+      !endpoint.host.empty() && std::all_of(endpoint.host.begin(), endpoint.host.end(), [](char c) {
+        return IsLetter(c) || IsDigit(c) ||
+               std::string_view("-._:[]").find(c) != std::string_view::npos;
+      });
   if (!plain || rest.find_first_of("?#@ ") != std::string::npos) return invalid;
   const std::string own_port = endpoint.scheme == "http" ? ":80" : ":443";
   if (endpoint.host.ends_with(own_port)) {
@@ -153,8 +152,8 @@ Result<Endpoint> ResolveEndpoint(const std::string& endpoint_url, const std::str
       return Status(Code::kInvalidArgument, fmt::format("'{}' is no region", region));
     }
     endpoint.scheme = "https";
-    endpoint.host = fmt::format("s3.{}.amazonaws.com{}", region,
-                                region.starts_with("cn-") ? ".cn" : "");
+    endpoint.host =
+        fmt::format("s3.{}.amazonaws.com{}", region, region.starts_with("cn-") ? ".cn" : "");
     path_style = path_style || (style == "auto" && !FitsVirtualHost(bucket));
   }
   if (path_style) {
@@ -162,7 +161,7 @@ Result<Endpoint> ResolveEndpoint(const std::string& endpoint_url, const std::str
   } else {
     if (!std::all_of(bucket.begin(), bucket.end(), [](char c) { return c != '_'; })) {
       return Status(Code::kInvalidArgument,
-                    fmt::format("the bucket name '{}' can be no host name: use path style", bucket));
+                    fmt::format("the bucket '{}' can be no host name: use path style", bucket));
     }
     endpoint.host = bucket + "." + endpoint.host;
   }

@@ -47,15 +47,22 @@ constexpr std::array kMeanings{
 Code CodeOfStatus(int status) {
   switch (status) {
     case 401:
-    case 403: return Code::kPermissionDenied;
-    case 404: return Code::kNotFound;
+    case 403:
+      return Code::kPermissionDenied;
+    case 404:
+      return Code::kNotFound;
     case 304:
-    case 412: return Code::kPreconditionFailed;
+    case 412:
+      return Code::kPreconditionFailed;
     case 408:
-    case 409: return Code::kUnavailable;
-    case 429: return Code::kResourceExhausted;
-    case 501: return Code::kUnimplemented;
-    default: break;
+    case 409:
+      return Code::kUnavailable;
+    case 429:
+      return Code::kResourceExhausted;
+    case 501:
+      return Code::kUnimplemented;
+    default:
+      break;
   }
   if (status >= 500) return Code::kUnavailable;
   if (status >= 300) return Code::kInvalidArgument;
@@ -66,10 +73,10 @@ bool IsRedirect(int status) { return status == 301 || status == 302 || status ==
 
 // A region named by the server goes into a text only when it looks like one.
 std::string SafeRegion(std::string_view text) {
-  const bool plain = !text.empty() && text.size() <= 40 &&
-                     std::all_of(text.begin(), text.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-                     });
+  const bool plain =
+      !text.empty() && text.size() <= 40 && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+      });
   return plain ? std::string(text) : "";
 }
 
@@ -114,11 +121,10 @@ Status ErrorFromResponse(const net::HttpHead& head, std::string_view body,
   for (const CodeMeaning& meaning : kMeanings) {
     if (error.code == meaning.name) code = meaning.code;
   }
-  std::string message =
-      error.code.empty()
-          ? fmt::format("the server answered {}", head.status)
-          : fmt::format("the server answered {} {}: {}", head.status, Printable(error.code, 80),
-                        Printable(error.message, 300));
+  std::string message = error.code.empty()
+                            ? fmt::format("the server answered {}", head.status)
+                            : fmt::format("the server answered {} {}: {}", head.status,
+                                          Printable(error.code, 80), Printable(error.message, 300));
   message += Hint(head, error, context);
   ErrorDetail detail{.http_status = head.status};
   const std::string_view id = net::FindHeader(head.headers, "x-amz-request-id");

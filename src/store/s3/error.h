@@ -11,9 +11,9 @@
 namespace forebay::store::s3 {
 
 struct ErrorContext {
-  std::string_view region;     // the one that the request was signed for
-  std::string_view endpoint;   // "" for AWS's own
-  int64_t unix_time_s = 0;     // this machine's clock when it was signed
+  std::string_view region;    // the one that the request was signed for
+  std::string_view endpoint;  // "" for AWS's own
+  int64_t unix_time_s = 0;    // this machine's clock when it was signed
 };
 
 // `body` may be empty, cut short or no XML: then the status alone decides.

@@ -67,8 +67,8 @@ class Operation : public net::HttpHandler {
 
   Core& core_;
   net::HttpHead head_;
-  std::string text_;      // the body of an answer that is no data
-  ErrorDetail detail_;    // uri and range; filled by Build
+  std::string text_;    // the body of an answer that is no data
+  ErrorDetail detail_;  // uri and range; filled by Build
   // Set by Succeed of verbs whose 200 may hold an error.
   Status ErrorInText() const;
 

@@ -79,8 +79,7 @@ Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
     return DataLoss(fmt::format("the data came with content-encoding {}", encoding));
   }
   FB_RETURN_IF_ERROR(head.status == kPartialContent ? CheckRange(head) : CheckWhole(head));
-  if (head.content_length >= 0 &&
-      static_cast<uint64_t>(head.content_length) != result_.bytes) {
+  if (head.content_length >= 0 && static_cast<uint64_t>(head.content_length) != result_.bytes) {
     return DataLoss(fmt::format("content-length {} for a range of {} bytes", head.content_length,
                                 result_.bytes));
   }
@@ -124,8 +123,8 @@ Status Read::CheckRange(const net::HttpHead& head) {
 // 200: the server ignored the range. Right only when the range is the whole object.
 Status Read::CheckWhole(const net::HttpHead& head) {
   const auto length = static_cast<uint64_t>(std::max<int64_t>(head.content_length, 0));
-  const bool fits = request_.clamp_to_object ? length <= request_.range.size()
-                                             : length == request_.range.size();
+  const bool fits =
+      request_.clamp_to_object ? length <= request_.range.size() : length == request_.range.size();
   if (head.content_length < 0 || request_.range.offset != 0 || !fits) {
     return DataLoss("the server ignored the range and sent 200");
   }
@@ -181,8 +180,7 @@ Result<ContentRange> ParseContentRange(std::string_view text) {
   return range;
 }
 
-std::unique_ptr<Operation> MakeRead(Core& core, ReadRequest request,
-                                    Callback<ReadResult> on_done) {
+std::unique_ptr<Operation> MakeRead(Core& core, ReadRequest request, Callback<ReadResult> on_done) {
   return std::make_unique<Read>(core, std::move(request), std::move(on_done));
 }
 

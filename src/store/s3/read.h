@@ -7,8 +7,7 @@
 
 namespace forebay::store::s3 {
 
-std::unique_ptr<Operation> MakeRead(Core& core, ReadRequest request,
-                                    Callback<ReadResult> on_done);
+std::unique_ptr<Operation> MakeRead(Core& core, ReadRequest request, Callback<ReadResult> on_done);
 
 struct ContentRange {
   uint64_t offset = 0;

@@ -56,9 +56,8 @@ class S3Store final : public ObjectStore {
 Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport) {
   const AwsConfig& config = options.config;
-  FB_ASSIGN_OR_RETURN(Endpoint endpoint,
-                      ResolveEndpoint(config.endpoint_url, config.region, options.bucket,
-                                      config.addressing_style));
+  FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(config.endpoint_url, config.region,
+                                                         options.bucket, config.addressing_style));
   if (!config.credentials.anonymous && config.credentials.access_key_id.empty()) {
     return Status(Code::kPermissionDenied,
                   fmt::format("no credentials were given for s3://{}", options.bucket));

@@ -64,8 +64,7 @@ std::string FormatUtc(int64_t unix_time_s) {
 
 }  // namespace
 
-const std::string kEmptySha256 =
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const std::string kEmptySha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 std::string HexSha256(const std::vector<ByteView>& pieces) {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -122,8 +121,8 @@ void Signer::Sign(const Credentials& credentials, const SignRequest& request,
   std::string signed_headers;
   const std::string canonical = CanonicalRequest(request, headers, signed_headers);
   const std::string scope = fmt::format("{}/{}/{}/aws4_request", day, region_, service_);
-  const std::string to_sign = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope,
-                                          HexSha256({AsBytes(canonical)}));
+  const std::string to_sign =
+      fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, HexSha256({AsBytes(canonical)}));
   headers.emplace_back(
       "authorization",
       fmt::format("AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",

@@ -23,9 +23,9 @@ extern const std::string kEmptySha256;
 
 struct SignRequest {
   std::string_view method;
-  std::string_view host;   // with ":port" unless it is the scheme's own
-  std::string_view path;   // as on the wire, percent-encoded; "" counts as "/"
-  std::string_view query;  // as on the wire: encoded, sorted by name, "name=value&..."
+  std::string_view host;            // with ":port" unless it is the scheme's own
+  std::string_view path;            // as on the wire, percent-encoded; "" counts as "/"
+  std::string_view query;           // as on the wire: encoded, sorted by name, "name=value&..."
   std::string_view payload_sha256;  // hex, or "UNSIGNED-PAYLOAD"
   int64_t unix_time_s = 0;
   bool add_content_sha256 = true;  // S3 wants the header; AWS's generic vectors lack it

@@ -18,8 +18,8 @@ pugi::xml_node Parse(pugi::xml_document& document, std::string_view body, const 
   const size_t begin = body.find_first_not_of(" \t\r\n");
   if (begin == body.npos) return {};
   body.remove_prefix(begin);
-  const auto parsed = document.load_buffer(body.data(), body.size(),
-                                           pugi::parse_default, pugi::encoding_utf8);
+  const auto parsed =
+      document.load_buffer(body.data(), body.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed) return {};
   return document.child(root);
 }
@@ -126,11 +126,20 @@ std::string CompleteUploadBody(const std::vector<std::string>& part_etags) {
     text += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>", i + 1);
     for (const char c : '"' + part_etags[i] + '"') {
       switch (c) {
-        case '"': text += "&quot;"; break;
-        case '&': text += "&amp;"; break;
-        case '<': text += "&lt;"; break;
-        case '>': text += "&gt;"; break;
-        default: text += c;
+        case '"':
+          text += "&quot;";
+          break;
+        case '&':
+          text += "&amp;";
+          break;
+        case '<':
+          text += "&lt;";
+          break;
+        case '>':
+          text += "&gt;";
+          break;
+        default:
+          text += c;
       }
     }
     text += "</ETag></Part>";
