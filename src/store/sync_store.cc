@@ -82,24 +82,37 @@ Result<T> SyncStore::Run(Request request,
   const Time deadline = options.deadline;
   auto box = std::make_shared<Mailbox<T>>();
   ObjectStore* store = store_.get();
-  store->executor().Post(
-      [store, start, box, delivery = Delivery<T>(box), request = std::move(request)]() mutable {
-        box->op = (store->*start)(std::move(request), Callback<T>(std::move(delivery)));
-        if (box->cancel_wanted) store->Cancel(box->op);
-      });
-  if (!box->WaitUntil(deadline + kGrace)) {
-    store->executor().Post([store, box] {
-      box->cancel_wanted = true;
-      if (box->op != 0) store->Cancel(box->op);
-    });
-    Result<T> late = box->Wait();
-    if (!late.ok() && late.code() == Code::kCancelled) {
-      return Status(Code::kDeadlineExceeded, "the operation was given up at its deadline",
-                    late.status().detail());
-    }
-    return late;
+  store->executor().Post([store, start, box, active = active_, delivery = Delivery<T>(box),
+                          request = std::move(request)]() mutable {
+    // A callback never runs inside its start, so the box knows the operation before it ends.
+    box->op =
+        (store->*start)(std::move(request),
+                        [box, active, delivery = std::move(delivery)](Result<T> result) mutable {
+                          active->ops.erase(box->op);
+                          delivery(std::move(result));
+                        });
+    active->ops.insert(box->op);
+    if (box->cancel_wanted || active->cancelled) store->Cancel(box->op);
+  });
+  if (box->WaitUntil(deadline + kGrace)) return box->Wait();
+  store->executor().Post([store, box] {
+    box->cancel_wanted = true;
+    if (box->op != 0) store->Cancel(box->op);
+  });
+  Result<T> late = box->Wait();
+  if (!late.ok() && late.code() == Code::kCancelled) {
+    return Status(Code::kDeadlineExceeded, "the operation was given up at its deadline",
+                  late.status().detail());
   }
-  return box->Wait();
+  return late;
+}
+
+void SyncStore::CancelAll() const {
+  ObjectStore* store = store_.get();
+  store->executor().Post([store, active = active_] {
+    active->cancelled = true;
+    for (const ObjectStore::OpId op : active->ops) store->Cancel(op);
+  });
 }
 
 Result<ReadResult> SyncStore::Read(ReadRequest request) const {
@@ -166,9 +179,10 @@ Status SyncStore::AbortUpload(UploadRequest request) const {
 namespace {
 
 // [offset, offset + length) of a body that comes in pieces.
-std::vector<ByteView> Slice(const std::vector<ByteView>& body, uint64_t offset, uint64_t length) {
-  std::vector<ByteView> out;
-  for (const ByteView piece : body) {
+template <class Bytes>
+std::vector<Bytes> Slice(const std::vector<Bytes>& body, uint64_t offset, uint64_t length) {
+  std::vector<Bytes> out;
+  for (const Bytes piece : body) {
     if (offset >= piece.size()) {
       offset -= piece.size();
       continue;
@@ -182,28 +196,21 @@ std::vector<ByteView> Slice(const std::vector<ByteView>& body, uint64_t offset, 
   return out;
 }
 
-// The parts of one upload: at most kPartsInFlight at a time, none started after a failure. Lives
+// Operations 0 .. count - 1 of one transfer: a few at a time, none started after a failure. Lives
 // on the executor's thread; kept alive by the callbacks of what is in flight.
-class PartSender : public std::enable_shared_from_this<PartSender> {
+class Fan : public std::enable_shared_from_this<Fan> {
  public:
-  struct Plan {
-    PutRequest put;
-    std::string upload_id;
-    uint64_t size = 0;
-    uint64_t part_bytes = 0;
-    Duration timeout{};  // of a part, when the put has no deadline
-  };
+  using OnDone = std::move_only_function<void(Status)>;
+  using Start = std::move_only_function<ObjectStore::OpId(size_t index, OnDone on_done)>;
 
-  PartSender(ObjectStore* store, Plan plan, Delivery<std::vector<std::string>> done)
-      : store_(store), plan_(std::move(plan)), done_(std::move(done)) {
-    etags_.resize((plan_.size + plan_.part_bytes - 1) / plan_.part_bytes);
-  }
+  Fan(ObjectStore* store, size_t count, Start start, Delivery<Unit> done)
+      : store_(store), count_(count), start_(std::move(start)), done_(std::move(done)) {}
 
   void Advance() {
-    while (status_.ok() && next_ < etags_.size() && ops_.size() < kPartsInFlight) StartNext();
+    while (status_.ok() && next_ < count_ && ops_.size() < kPartsInFlight) StartNext();
     if (!ops_.empty()) return;
     if (status_.ok()) {
-      done_(std::move(etags_));
+      done_(Unit{});
     } else {
       done_(std::move(status_));
     }
@@ -212,48 +219,82 @@ class PartSender : public std::enable_shared_from_this<PartSender> {
  private:
   void StartNext() {
     const size_t index = next_++;
-    PartRequest part{.key = plan_.put.key,
-                     .upload_id = plan_.upload_id,
-                     .part_number = static_cast<int>(index + 1),
-                     .body = Slice(plan_.put.body, index * plan_.part_bytes, plan_.part_bytes),
-                     .options = plan_.put.options};
-    if (part.options.deadline == kNever) {
-      part.options.deadline = store_->executor().Now() + plan_.timeout;
-    }
     // A callback never runs inside its start, so `ops_` has the entry before it is removed.
-    const auto slot = std::make_shared<ObjectStore::OpId>(0);
-    *slot = store_->StartPutPart(
-        std::move(part), [self = shared_from_this(), index, slot](Result<PutResult> result) {
-          self->ops_.erase(*slot);
-          self->Finished(index, std::move(result));
-        });
-    ops_.insert(*slot);
+    const auto op = std::make_shared<ObjectStore::OpId>(0);
+    *op = start_(index, [self = shared_from_this(), index, op](Status status) {
+      self->ops_.erase(*op);
+      self->Finished(index, std::move(status));
+    });
+    ops_.insert(*op);
   }
 
-  void Finished(size_t index, Result<PutResult> result) {
-    if (result.ok()) {
-      etags_[index] = std::move(result->etag);
-    } else if (status_.ok()) {
-      status_ = std::move(result).status().WithContext(fmt::format("part {}", index + 1));
+  void Finished(size_t index, Status status) {
+    if (!status.ok() && status_.ok()) {
+      status_ = std::move(status).WithContext(fmt::format("part {}", index + 1));
       for (const ObjectStore::OpId op : ops_) store_->Cancel(op);
     }
     Advance();
   }
 
   ObjectStore* store_;
-  Plan plan_;
-  Delivery<std::vector<std::string>> done_;
-  std::vector<std::string> etags_;
+  size_t count_;
+  Start start_;
+  Delivery<Unit> done_;
   size_t next_ = 0;
   std::set<ObjectStore::OpId> ops_;
   Status status_;
 };
 
+// Runs a fan to its end from outside the executor.
+Status RunFan(ObjectStore* store, size_t count, Fan::Start start) {
+  auto box = std::make_shared<Mailbox<Unit>>();
+  store->executor().Post(
+      [store, count, start = std::move(start), done = Delivery<Unit>(box)]() mutable {
+        std::make_shared<Fan>(store, count, std::move(start), std::move(done))->Advance();
+      });
+  return box->Wait().status();
+}
+
+template <class Bytes>
+uint64_t TotalSize(const std::vector<Bytes>& pieces) {
+  uint64_t size = 0;
+  for (const Bytes piece : pieces) size += piece.size();
+  return size;
+}
+
 }  // namespace
 
+Status SyncStore::ReadLarge(ReadRequest request, uint64_t part_bytes) const {
+  if (request.range.size() <= part_bytes) return Read(std::move(request)).status();
+  FB_ASSERT(TotalSize(request.target) == request.range.size());
+  if (request.etag.empty()) {
+    FB_ASSIGN_OR_RETURN(const ObjectInfo info, Head(request.key, request.options));
+    request.etag = info.etag;
+  }
+  ObjectStore* store = store_.get();
+  const uint64_t size = request.range.size();
+  const size_t count = (size + part_bytes - 1) / part_bytes;
+  return RunFan(
+      store, count,
+      [store, request = std::move(request), part_bytes, size, timeout = default_timeout_](
+          size_t index, Fan::OnDone on_done) {
+        ReadRequest part = request;
+        const uint64_t begin = index * part_bytes;
+        const uint64_t length = std::min(part_bytes, size - begin);
+        part.range = {request.range.offset + begin, request.range.offset + begin + length};
+        part.target = Slice(request.target, begin, length);
+        if (part.options.deadline == kNever) {
+          part.options.deadline = store->executor().Now() + timeout;
+        }
+        return store->StartRead(std::move(part),
+                                [on_done = std::move(on_done)](Result<ReadResult> result) mutable {
+                                  on_done(std::move(result).status());
+                                });
+      });
+}
+
 Result<PutResult> SyncStore::PutLarge(PutRequest request, uint64_t part_bytes) const {
-  uint64_t size = 0;
-  for (const ByteView piece : request.body) size += piece.size();
+  const uint64_t size = TotalSize(request.body);
   // Only a single put can be conditional.
   if (size <= part_bytes || request.if_none_match) return Put(std::move(request));
   part_bytes = std::max(part_bytes, (size + kMaxParts - 1) / kMaxParts);
@@ -263,21 +304,30 @@ Result<PutResult> SyncStore::PutLarge(PutRequest request, uint64_t part_bytes) c
                        .content_type = request.content_type,
                        .options = request.options};
   FB_ASSIGN_OR_RETURN(upload.upload_id, CreateUpload(upload));
-  auto box = std::make_shared<Mailbox<std::vector<std::string>>>();
   ObjectStore* store = store_.get();
-  PartSender::Plan plan{.put = std::move(request),
-                        .upload_id = upload.upload_id,
-                        .size = size,
-                        .part_bytes = part_bytes,
-                        .timeout = default_timeout_};
-  store->executor().Post(
-      [store, plan = std::move(plan), done = Delivery<std::vector<std::string>>(box)]() mutable {
-        std::make_shared<PartSender>(store, std::move(plan), std::move(done))->Advance();
-      });
-  Result<std::vector<std::string>> etags = box->Wait();
-  Status status = etags.status();
+  const size_t count = (size + part_bytes - 1) / part_bytes;
+  const auto etags = std::make_shared<std::vector<std::string>>(count);
+  Status status =
+      RunFan(store, count,
+             [store, request = std::move(request), id = upload.upload_id, part_bytes, etags,
+              timeout = default_timeout_](size_t index, Fan::OnDone on_done) {
+               PartRequest part{.key = request.key,
+                                .upload_id = id,
+                                .part_number = static_cast<int>(index + 1),
+                                .body = Slice(request.body, index * part_bytes, part_bytes),
+                                .options = request.options};
+               if (part.options.deadline == kNever) {
+                 part.options.deadline = store->executor().Now() + timeout;
+               }
+               return store->StartPutPart(
+                   std::move(part),
+                   [etags, index, on_done = std::move(on_done)](Result<PutResult> result) mutable {
+                     if (result.ok()) (*etags)[index] = std::move(result->etag);
+                     on_done(std::move(result).status());
+                   });
+             });
   if (status.ok()) {
-    upload.part_etags = *std::move(etags);
+    upload.part_etags = *etags;
     Result<PutResult> result = CompleteUpload(upload);
     if (result.ok()) return result;
     status = std::move(result).status();

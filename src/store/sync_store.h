@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ class SyncStore {
       : store_(std::move(store)), default_timeout_(default_timeout) {}
 
   Result<ReadResult> Read(ReadRequest request) const;
+  // A long range as several reads in parallel, of one version also when none is pinned. Not
+  // clamped.
+  Status ReadLarge(ReadRequest request, uint64_t part_bytes = 8ULL << 20) const;
   Result<ObjectInfo> Head(std::string key, RequestOptions options = {}) const;
   Result<ListPage> List(ListRequest request) const;
   // Every object under `prefix`, page after page, in the store's order; `visit` returning false
@@ -36,9 +40,18 @@ class SyncStore {
   // request gets its own.
   Result<PutResult> PutLarge(PutRequest request, uint64_t part_bytes = 16ULL << 20) const;
 
+  // Ends what is in flight, and all that is started later, with kCancelled. Any thread.
+  void CancelAll() const;
+
   ObjectStore& async() const { return *store_; }
 
  private:
+  // What is in flight; the executor's thread only.
+  struct Active {
+    std::set<ObjectStore::OpId> ops;
+    bool cancelled = false;
+  };
+
   // Starts an operation on the executor and waits for it.
   template <class T, class Request>
   Result<T> Run(Request request,
@@ -46,6 +59,7 @@ class SyncStore {
 
   std::shared_ptr<ObjectStore> store_;
   Duration default_timeout_;
+  std::shared_ptr<Active> active_ = std::make_shared<Active>();
 };
 
 }  // namespace forebay::store
