@@ -26,4 +26,8 @@ struct StoreOptions {
   FOREBAY_API Status Validate() const;
 };
 
+// The level of the log on stderr, of the whole process: "error", "warn" (at first), "info",
+// "debug" or "trace". Errors: kInvalidArgument for another name.
+FOREBAY_API Status ConfigureLog(const std::string& level);
+
 }  // namespace forebay

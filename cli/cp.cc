@@ -1,0 +1,78 @@
+// forebay cp [-r] FROM TO
+#include <fmt/core.h>
+
+#include "command.h"
+#include "output.h"
+#include "signals.h"
+
+namespace forebay::cli {
+namespace {
+
+class Cp : public Command {
+ public:
+  std::string name() const override { return "cp"; }
+  std::string summary() const override { return "copy an object, or all below a prefix"; }
+  void Define(Flags& flags) override {
+    flags.Argument("from", &from_, "an object; with -r a prefix or a folder");
+    flags.Argument("to", &to_, "its new URI; ending in '/': the name is kept");
+    flags.Flag("-r,--recursive", &recursive_, "every object below");
+  }
+
+  int Run(const Context& context) override {
+    const auto store = context.OpenStore();
+    if (!store) return kExitEnvironment;
+    const KeepPartialWork keep;  // a .part file is what the next run resumes from
+    Progress progress(context, "copied");
+    CopyOptions options{
+        .recursive = recursive_, .on_progress = [&](const CopyProgress& at) {
+          progress.Update(
+              at.bytes_done, at.bytes_total, true,
+              recursive_ ? fmt::format("{} of {} objects", at.objects_done, at.objects_total) : "");
+          return !Interrupted();
+        }};
+    const Result<CopyReport> report = store->Copy(from_, to_, options);
+    progress.Finish();
+    if (!report.ok()) {
+      const int code = context.Fail(report.status());
+      if (report.code() == Code::kCancelled) context.Note("the same command resumes the copy");
+      return code;
+    }
+    for (const Status& failure : report->failures) {
+      WriteErr(fmt::format("forebay cp: {}\n", failure.ToString()));
+    }
+    Print(context, *report);
+    return report->objects_failed > 0 ? kExitFailed : kExitOk;
+  }
+
+ private:
+  void Print(const Context& context, const CopyReport& report) const {
+    if (context.globals.json) {
+      WriteOut(JsonLine("cp")
+                   .Add("from", from_)
+                   .Add("to", to_)
+                   .Add("objects_copied", report.objects_copied)
+                   .Add("objects_skipped", report.objects_skipped)
+                   .Add("objects_failed", report.objects_failed)
+                   .Add("bytes_copied", report.bytes_copied)
+                   .Take());
+      return;
+    }
+    std::string text =
+        fmt::format("copied {} objects, {}", report.objects_copied, HumanSize(report.bytes_copied));
+    if (report.objects_skipped > 0) {
+      text += fmt::format("; {} were there already", report.objects_skipped);
+    }
+    if (report.objects_failed > 0) text += fmt::format("; {} failed", report.objects_failed);
+    context.Note(text);
+  }
+
+  std::string from_;
+  std::string to_;
+  bool recursive_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeCp() { return std::make_unique<Cp>(); }
+
+}  // namespace forebay::cli

@@ -1,0 +1,13 @@
+#include <utility>
+
+#include "command.h"
+
+int main(int argc, char** argv) {
+  using namespace forebay::cli;  // NOLINT(google-build-using-namespace)
+  CommandList commands;
+  commands.push_back(MakeCat());
+  commands.push_back(MakeCp());
+  commands.push_back(MakeLs());
+  commands.push_back(MakeStat());
+  return RunApp(argc, argv, std::move(commands));
+}

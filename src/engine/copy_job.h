@@ -1,0 +1,72 @@
+// One Store::Copy: objects and their parts on a pool of threads that read, then write, one part
+// each; memory is bounded by a budget of buffers.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/copy_sink.h"
+#include "forebay/store.h"
+#include "store/sync_store.h"
+#include "sys/thread.h"
+
+namespace forebay::engine {
+
+class CopyJob {
+ public:
+  // `source` and `destination` must outlive the job. Cancelling cancels `source` and `other` as
+  // stores: they must be this job's own.
+  CopyJob(store::SyncStore* source, CopyDestination* destination, store::SyncStore* other,
+          const CopyOptions& options);
+  ~CopyJob();
+
+  // Objects as a listing gives them; `name`: below the destination's prefix. Blocks while many are
+  // in flight. Errors: kCancelled.
+  Status Add(const store::ObjectInfo& object, const std::string& name);
+  // Waits for all. Errors: kCancelled. A failed object is in the report.
+  Result<CopyReport> Finish();
+
+ private:
+  struct ObjectCopy;
+  using Task = std::move_only_function<void()>;
+
+  Status Start();
+  // Waits, showing progress, until fewer than `limit` tasks are in flight.
+  Status WaitBelow(size_t limit) FB_EXCLUDES(mutex_);
+  Status Submit(Task task) FB_EXCLUDES(mutex_);
+  void CopyWhole(const store::ObjectInfo& object, const std::string& name);
+  Status CopyPart(ObjectCopy& copy, uint64_t index);
+  void EndPart(ObjectCopy& copy, Status status);
+  void EndObject(ObjectCopy& copy, Status status) FB_EXCLUDES(mutex_);
+  void Count(const store::ObjectInfo& object, Status status, bool skipped) FB_EXCLUDES(mutex_);
+  PartSource SourceOf(const store::ObjectInfo& object) const;
+  CopyProgress Progress() FB_EXCLUDES(mutex_);
+
+  // Buffers of parts; TakeBuffer waits for room.
+  std::unique_ptr<std::byte[]> TakeBuffer(uint64_t bytes) FB_EXCLUDES(mutex_);
+  void GiveBuffer(std::unique_ptr<std::byte[]> buffer, uint64_t bytes) FB_EXCLUDES(mutex_);
+
+  store::SyncStore* source_;
+  CopyDestination* destination_;
+  store::SyncStore* other_;
+  const CopyOptions& options_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<uint64_t> bytes_done_{0};
+
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  size_t in_flight_ FB_GUARDED_BY(mutex_) = 0;
+  uint64_t buffer_bytes_ FB_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<std::byte[]>> spare_ FB_GUARDED_BY(mutex_);
+  CopyReport report_ FB_GUARDED_BY(mutex_);
+  CopyProgress progress_ FB_GUARDED_BY(mutex_);
+  std::unique_ptr<sys::WorkPool> pool_;  // goes first
+};
+
+}  // namespace forebay::engine

@@ -1,0 +1,170 @@
+#include "engine/copy_sink.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "store/file/file_store.h"
+
+namespace forebay::engine {
+namespace {
+
+constexpr uint64_t kFilePartBytes = 8ULL << 20;
+constexpr uint64_t kStorePartBytes = 16ULL << 20;
+constexpr uint64_t kMaxParts = 10'000;
+
+class FileSink : public CopySink {
+ public:
+  explicit FileSink(std::unique_ptr<PartFile> file) : file_(std::move(file)) {}
+  uint64_t part_count() const override { return file_->part_count(); }
+  ByteRange part(uint64_t index) const override { return file_->part(index); }
+  bool done(uint64_t index) const override { return file_->done(index); }
+  Status Write(uint64_t index, ByteView bytes) override { return file_->Write(index, bytes); }
+  Status Finish() override { return file_->Commit(); }
+
+ private:
+  std::unique_ptr<PartFile> file_;
+};
+
+// Nothing is left to do: the copy is there, or it was only a folder.
+class DoneSink : public CopySink {
+ public:
+  explicit DoneSink(bool already_there) : already_there_(already_there) {}
+  bool already_there() const override { return already_there_; }
+  uint64_t part_count() const override { return 0; }
+  ByteRange part(uint64_t /*index*/) const override { return {}; }
+  Status Write(uint64_t /*index*/, ByteView /*bytes*/) override { return {}; }
+  Status Finish() override { return {}; }
+
+ private:
+  bool already_there_;
+};
+
+class FileDestination : public CopyDestination {
+ public:
+  FileDestination(sys::Fd folder, bool beneath) : folder_(std::move(folder)), beneath_(beneath) {}
+
+  uint64_t part_bytes() const override { return kFilePartBytes; }
+
+  Result<std::unique_ptr<CopySink>> Begin(const std::string& name,
+                                          const PartSource& source) override {
+    if (source.size == 0 && name.ends_with('/')) return BeginFolder(name);
+    FB_RETURN_IF_ERROR(store::CheckFileKey(name));
+    const size_t slash = name.rfind('/');
+    const std::string parent = slash == name.npos ? "" : name.substr(0, slash);
+    const std::string last = slash == name.npos ? name : name.substr(slash + 1);
+    FB_ASSIGN_OR_RETURN(sys::Fd folder, sys::MakeDirectories(folder_, parent, beneath_));
+    if (PartFile::IsCopyOf(folder, last, source)) return std::make_unique<DoneSink>(true);
+    if (sys::OpenAt(folder, last, sys::Open::kFolder, true).ok()) {
+      return Status(Code::kInvalidArgument, fmt::format("{} is a folder", name));
+    }
+    FB_ASSIGN_OR_RETURN(std::unique_ptr<PartFile> file,
+                        PartFile::Open(std::move(folder), last, source, kFilePartBytes));
+    return std::make_unique<FileSink>(std::move(file));
+  }
+
+ private:
+  // What consoles put into a bucket to show an empty folder.
+  Result<std::unique_ptr<CopySink>> BeginFolder(const std::string& name) {
+    const std::string path = name.substr(0, name.size() - 1);
+    if (!path.empty()) {
+      FB_RETURN_IF_ERROR(store::CheckFileKey(path));
+      FB_RETURN_IF_ERROR(sys::MakeDirectories(folder_, path, beneath_).status());
+    }
+    return std::make_unique<DoneSink>(false);
+  }
+
+  sys::Fd folder_;
+  bool beneath_;
+};
+
+class StoreSink : public CopySink {
+ public:
+  StoreSink(store::SyncStore* store, std::string key, uint64_t size)
+      : store_(store),
+        key_(std::move(key)),
+        size_(size),
+        part_bytes_(std::max(kStorePartBytes, (size + kMaxParts - 1) / kMaxParts)),
+        etags_(size == 0 ? 1 : (size + part_bytes_ - 1) / part_bytes_) {}
+
+  Status Begin() {
+    if (etags_.size() == 1) return {};
+    FB_ASSIGN_OR_RETURN(upload_id_, store_->CreateUpload(Upload()));
+    return {};
+  }
+
+  uint64_t part_count() const override { return etags_.size(); }
+  ByteRange part(uint64_t index) const override {
+    return {index * part_bytes_, std::min((index + 1) * part_bytes_, size_)};
+  }
+
+  Status Write(uint64_t index, ByteView bytes) override {
+    if (etags_.size() == 1) return store_->Put({.key = key_, .body = {bytes}}).status();
+    FB_ASSIGN_OR_RETURN(const store::PutResult put,
+                        store_->PutPart({.key = key_,
+                                         .upload_id = upload_id_,
+                                         .part_number = static_cast<int>(index + 1),
+                                         .body = {bytes}}));
+    etags_[index] = put.etag;
+    return {};
+  }
+
+  Status Finish() override {
+    if (etags_.size() == 1) return {};
+    store::UploadRequest upload = Upload();
+    upload.part_etags = etags_;
+    FB_RETURN_IF_ERROR(store_->CompleteUpload(upload).status());
+    FB_ASSIGN_OR_RETURN(const store::ObjectInfo info, store_->Head(key_));
+    if (info.size == size_) return {};
+    return Status(Code::kDataLoss, fmt::format("the upload has {} bytes, not {}", info.size, size_),
+                  ErrorDetail{.uri = store_->async().root_uri() + "/" + key_});
+  }
+
+  // Best effort: what remains is the bucket's lifecycle rule's to remove.
+  void Abandon() override {
+    if (etags_.size() > 1) (void)store_->AbortUpload(Upload());
+  }
+
+ private:
+  store::UploadRequest Upload() const { return {.key = key_, .upload_id = upload_id_}; }
+
+  store::SyncStore* store_;
+  std::string key_;
+  uint64_t size_;
+  uint64_t part_bytes_;
+  std::vector<std::string> etags_;
+  std::string upload_id_;
+};
+
+class StoreDestination : public CopyDestination {
+ public:
+  StoreDestination(store::SyncStore* store, std::string prefix)
+      : store_(store), prefix_(std::move(prefix)) {}
+
+  uint64_t part_bytes() const override { return kStorePartBytes; }
+
+  Result<std::unique_ptr<CopySink>> Begin(const std::string& name,
+                                          const PartSource& source) override {
+    auto sink = std::make_unique<StoreSink>(store_, prefix_ + name, source.size);
+    FB_RETURN_IF_ERROR(sink->Begin());
+    return sink;
+  }
+
+ private:
+  store::SyncStore* store_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+std::unique_ptr<CopyDestination> MakeFileDestination(sys::Fd folder, bool beneath) {
+  return std::make_unique<FileDestination>(std::move(folder), beneath);
+}
+
+std::unique_ptr<CopyDestination> MakeStoreDestination(store::SyncStore* store, std::string prefix) {
+  return std::make_unique<StoreDestination>(store, std::move(prefix));
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,62 @@
+#include "engine/store_set.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "store/file/file_store.h"
+#include "store/memory/memory_store.h"
+
+namespace forebay::engine {
+namespace {
+
+// Blocking reads and writes of files; enough to keep a fast disk busy, few enough to cost nothing.
+constexpr size_t kDiskThreads = 8;
+
+}  // namespace
+
+Result<std::shared_ptr<StoreSet>> StoreSet::Make(const StoreOptions& options) {
+  FB_RETURN_IF_ERROR(options.Validate());
+  std::shared_ptr<StoreSet> set(new StoreSet(options));
+  FB_ASSIGN_OR_RETURN(set->loop_, sys::EventLoop::Make("fb-io"));
+  return set;
+}
+
+StoreSet::~StoreSet() {
+  // What runs on the disk threads posts to the loop, and what runs on the loop touches the stores.
+  if (disk_) disk_->Stop();
+  if (loop_) loop_->Stop();
+}
+
+std::shared_ptr<store::ObjectStore> StoreSet::Share(store::ObjectStore* store) {
+  return {shared_from_this(), store};
+}
+
+Result<std::unique_ptr<store::ObjectStore>> StoreSet::MakeFileStore() {
+  if (!disk_) {
+    FB_ASSIGN_OR_RETURN(disk_, sys::WorkPool::Make({.name = "fb-disk", .threads = kDiskThreads}));
+  }
+  return store::MakeFileStore(loop_.get(), disk_.get(), {.root = "/"});
+}
+
+Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri& uri) {
+  const std::string root =
+      store::Uri{.scheme = uri.scheme, .bucket = uri.bucket, .key = ""}.ToString();
+  const MutexLock lock(mutex_);
+  std::shared_ptr<store::ObjectStore>& store = stores_[root];
+  if (store) return Share(store.get());
+  switch (uri.scheme) {
+    case store::Uri::Scheme::kFile: {
+      FB_ASSIGN_OR_RETURN(store, MakeFileStore());
+      break;
+    }
+    case store::Uri::Scheme::kMemory:
+      store = store::MemoryStore::Make(loop_.get(), {.name = uri.bucket, .latency = nullptr});
+      break;
+    case store::Uri::Scheme::kS3:
+      return Status(Code::kUnimplemented, "S3 is not wired");
+  }
+  return Share(store.get());
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,47 @@
+// The composition root of stores: one event loop, one transport, and one ObjectStore per bucket or
+// root, each decorated. The only place that reads AWS_* settings which are no secrets.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "forebay/options.h"
+#include "store/object_store.h"
+#include "store/uri.h"
+#include "sys/event_loop.h"
+#include "sys/thread.h"
+
+namespace forebay::engine {
+
+// Thread-safe. The stores it gives out keep the set alive; the last of them must not be let go on
+// the io loop's own thread.
+class StoreSet : public std::enable_shared_from_this<StoreSet> {
+ public:
+  // Errors: kInvalidArgument (options, environment, profile files).
+  static Result<std::shared_ptr<StoreSet>> Make(const StoreOptions& options);
+  ~StoreSet();
+  StoreSet(const StoreSet&) = delete;
+  StoreSet& operator=(const StoreSet&) = delete;
+
+  // The store that holds uri.key: of its bucket; of a file, the one rooted at "/". The same store
+  // for the same bucket.
+  Result<std::shared_ptr<store::ObjectStore>> StoreFor(const store::Uri& uri) FB_EXCLUDES(mutex_);
+  sys::EventLoop& io_loop() { return *loop_; }
+  const StoreOptions& options() const { return options_; }
+
+ private:
+  explicit StoreSet(StoreOptions options) : options_(std::move(options)) {}
+  Result<std::unique_ptr<store::ObjectStore>> MakeFileStore();
+  std::shared_ptr<store::ObjectStore> Share(store::ObjectStore* store);
+
+  StoreOptions options_;
+  std::unique_ptr<sys::EventLoop> loop_;
+  std::unique_ptr<sys::WorkPool> disk_;
+  Mutex mutex_;
+  // By root URI. Never removed while the set lives.
+  std::map<std::string, std::shared_ptr<store::ObjectStore>> stores_ FB_GUARDED_BY(mutex_);
+};
+
+}  // namespace forebay::engine
