@@ -5,15 +5,15 @@ usage: video_corpus.py FOLDER
 
 Every kind of file on which a frame index can go wrong, made with Debian's ffmpeg from a test
 picture with noise, so that no two frames are alike. Nothing is done when FOLDER is complete already;
-several processes may ask for the same FOLDER at once. FOLDER/corpus.json lists the files:
-{"name", "streams": [FFmpeg stream indices], "reject": "" or a word of the reason why the file
-cannot be indexed, "compare": whether `ffmpeg -f framehash` is the truth for its frames}.
+several processes may ask for the same FOLDER at once. FOLDER/corpus.tsv lists the files, a line
+each: name, FFmpeg's indices of the streams to look at (with commas), whether `ffmpeg -f framehash`
+is the truth for their frames (all, tail: of the last of them, none), and words of the reason if
+the file cannot be indexed.
 """
 
 import concurrent.futures
 import fcntl
 import hashlib
-import json
 import pathlib
 import struct
 import subprocess
@@ -26,14 +26,14 @@ SOURCE = "testsrc2=size=320x240:rate=30,noise=alls=20:allf=t"
 class Corpus:
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        self.files: dict[str, dict] = {}
+        self.lines: list[str] = []
 
     def path(self, name: str) -> pathlib.Path:
         return self.folder / name
 
-    def add(self, name, streams=(0,), reject="", compare=True):
-        self.files[name] = {
-            "name": name, "streams": list(streams), "reject": reject, "compare": compare}
+    def add(self, name, streams=(0,), reject="", compare="all"):
+        numbers = ",".join(map(str, streams))
+        self.lines.append(f"{name}\t{numbers}\t{compare}\t{reject}\n")
 
     def ffmpeg(self, *args):
         """Runs ffmpeg in the folder."""
@@ -226,7 +226,7 @@ def rewrite_mkv(data, track_change, block_change):
                 out += data[at:end]
             elif kind == "1654ae6b":
                 entries = b"".join(element("ae", track_change(data[b:e]))
-                                   for _, _, b, e in elements(data, inner, end))
+                                   for k, _, b, e in elements(data, inner, end) if k == "ae")
                 out += element("1654ae6b", entries)
             elif kind == "1f43b675":
                 parts = [(k, data[a:e], data[b:e]) for k, a, b, e in elements(data, inner, end)]
@@ -253,6 +253,7 @@ def lace(data):
             size = len(first) - 4
             sizes = b"\xff" * (size // 255) + bytes([size % 255])
             yield first[:3] + bytes([first[3] | 2]) + b"\1" + sizes + first[4:] + second[4:]
+        yield from blocks[len(blocks) // 2 * 2:]
     duration = element("23e383", (33_333_333).to_bytes(4, "big"))
 
     def track(body):
@@ -316,6 +317,7 @@ def copied_files(c: Corpus):
          "frag_keyframe+empty_moov+default_base_moof+global_sidx")
     copy("av.mp4", "frag_av.mp4", "-movflags", "frag_keyframe+empty_moov")
     copy("closed_b.mp4", "closed_b.mkv")
+    copy("no_b.mp4", "no_b.mkv")
     copy("closed_b.mp4", "closed_b.mov")
     copy("closed_b.mp4", "closed_b.flv")
     copy("closed_b.mp4", "closed_b.nut")
@@ -335,7 +337,7 @@ def copied_files(c: Corpus):
     copy("av.mp4", "wrap33.ts", "-output_ts_offset", 95441)
     copy("av.mp4", "av.mkv")
     copy("av.mp4", "av.ts")
-    c.ffmpeg("-i", "av.mp4", "-c:v", "copy", "-c:a", "mp2", "-f", "vob", "av.mpg")
+    copy("mpeg2.ts", "mpeg2_av.mpg", "-f", "vob")
     copy("cra_rasl.mp4", "cra_rasl.mkv")
     copy("cra_rasl.mp4", "cra_rasl.ts")
     copy("cra_rasl.mp4", "cra_rasl.hevc", "-bsf:v", "hevc_mp4toannexb")
@@ -388,7 +390,7 @@ def patched_files(c: Corpus):
     patch("closed_b.mkv", "cut_short.mkv", cut(0.6))
     patch("closed_b.mp4", "corrupt_h264.mp4", flip_bits)
     patch("no_cues.mkv", "stripped.mkv", strip_headers)
-    patch("no_cues.mkv", "laced.mkv", lace)
+    patch("no_b.mkv", "laced.mkv", lace)
     stateful_pps(c, "repeat.h264", "repeat2.h264", "stateful_pps.h264")
     behind_5_gib(c, "faststart.mp4", "over_4_gib.mp4")
     # Cut in the middle of a group of pictures, as recorders do.
@@ -399,9 +401,11 @@ def patched_files(c: Corpus):
 NOT_VIDEOS = {"cover.png", "repeat2.h264"}
 REJECTED = {"no_key.mp4": "decoding can start", "encrypted.mp4": "encrypted",
             "cut_short.mp4": "cut short"}
-STREAMS = {"two_video.mp4": [0, 1], "cover_art.mp4": [1]}
-# Their bytes are damaged or end early: what FFmpeg makes of the damage is not the truth.
-NO_TRUTH = {"cut_short_faststart.mp4", "cut_short.ts", "cut_short.mkv", "corrupt_h264.mp4"}
+STREAMS = {"two_video.mp4": [0, 1]}
+# Of bytes that are damaged or end early, what FFmpeg makes is not the truth; nor is what it shows
+# before the first picture at which decoding can start.
+TRUTH = dict.fromkeys(["cut_short_faststart.mp4", "cut_short.ts", "cut_short.mkv",
+                       "corrupt_h264.mp4"], "none") | {"starts_late.ts": "tail"}
 
 
 def make(folder: pathlib.Path):
@@ -415,8 +419,8 @@ def make(folder: pathlib.Path):
         name = path.name
         if name in NOT_VIDEOS or name.startswith("corpus"):
             continue
-        corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), name not in NO_TRUTH)
-    (folder / "corpus.json").write_text(json.dumps(list(corpus.files.values()), indent=1) + "\n")
+        corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), TRUTH.get(name, "all"))
+    (folder / "corpus.tsv").write_text("".join(corpus.lines))
 
 
 def main() -> int:

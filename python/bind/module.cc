@@ -1,5 +1,7 @@
 #include <nanobind/nanobind.h>
 
+#include <cstdlib>
+
 #include "bind.h"
 #include "interrupt.h"
 
@@ -7,6 +9,9 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
   using namespace forebay::python;
+  // A daemon thread that still holds a loader when the interpreter ends is no defect of its
+  // program; our tests, where nothing does, set the variable.
+  nb::set_leak_warnings(std::getenv("FOREBAY_LEAK_WARNINGS") != nullptr);
   m.attr("__version__") = FOREBAY_VERSION;
   BindOptions(m);
   BindStore(m);

@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -349,12 +350,16 @@ class _Epoch:
             raise InvalidArgumentError(
                 "this iterator was left: iter(), set_epoch() or load_state_dict() was called since"
             )
+        thread = threading.current_thread()
+        _inside.add(thread)
         try:
             batch = self._loader._next(self)
         except CancelledError:
-            if _exiting.is_set() and threading.current_thread().daemon:
-                _park()
+            if _exiting.is_set() and thread.daemon:
+                raise SystemExit from None  # ends the thread, silently
             raise
+        finally:
+            _inside.discard(thread)
         if batch is None:
             self.done = True
             raise StopIteration
@@ -423,30 +428,31 @@ def _unpickle(arguments, state):
     return loader
 
 
-# At the interpreter's exit: threads that wait in next() must be out of C++ before the interpreter
-# dies, and must not go on in Python as if the data had ended.
+# At the interpreter's exit only daemon threads are left. Those that wait in next() must be out of
+# C++ before the interpreter dies, and must not go on as if the data had ended: they end.
 
 _live_loaders = weakref.WeakSet()
+_inside = set()  # threads that are in next()
 _exiting = threading.Event()
 _EXIT_WAIT_S = 5.0
 
 
 def _renew_locks():
     """In a forked child: a lock may be held by a thread that lives in the parent only."""
+    _inside.clear()
     for loader in list(_live_loaders):
         loader._lock = threading.RLock()
 
 
 def _close_all():
     _exiting.set()
+    ending = [t for t in list(_inside) if t.daemon and t is not threading.current_thread()]
     for loader in list(_live_loaders):
         loader.close()
     _core.wait_until_no_waiter(_EXIT_WAIT_S)
-
-
-def _park():
-    """Only daemon threads are left at exit; they are to stop where they are."""
-    threading.Event().wait()
+    deadline = time.monotonic() + _EXIT_WAIT_S
+    for thread in ending:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 atexit.register(_close_all)

@@ -62,7 +62,9 @@ def run_python(tmp_path):
         path = tmp_path / "program.py"
         path.write_text(textwrap.dedent(program))
         package = os.path.dirname(os.path.dirname(os.path.abspath(fb.__file__)))
-        environment = dict(os.environ, PYTHONPATH=package, PYTHONUNBUFFERED="1")
+        environment = dict(
+            os.environ, PYTHONPATH=package, PYTHONUNBUFFERED="1", FOREBAY_LEAK_WARNINGS="1"
+        )
         result = subprocess.run(
             [sys.executable, "-X", "faulthandler", os.fspath(path), *map(str, arguments)],
             capture_output=True, text=True, timeout=timeout, env=environment,

@@ -29,6 +29,7 @@ struct HttpRequest {
   Duration first_byte_timeout = std::chrono::seconds(10);  // from request sent to the status line
   Duration stall_timeout = std::chrono::seconds(10);       // between two bytes of a body
   Time deadline = kNever;                                  // of the whole exchange
+  uint64_t body_hint = 0;  // about how long the answer's body will be, when known (buffer sizes)
 };
 
 struct HttpHead {
@@ -64,8 +65,9 @@ class HttpHandler {
   // `piece` has just landed in the target (checksums are computed while it is in the cache).
   virtual void OnBody(ByteView piece) = 0;
   // OK: head and whole body arrived, its length equal to Content-Length when one was told. Else
-  // kUnavailable (connect, reset, short body, stall), kDeadlineExceeded, kCancelled, kDataLoss
-  // (more bytes than promised), kInvalidArgument (a URL or header that cannot be sent).
+  // kUnavailable (connect, reset, stall), kDeadlineExceeded, kCancelled, kDataLoss (an orderly end
+  // with fewer bytes than promised, or more of them; a malformed head), kInvalidArgument (a URL or
+  // header that cannot be sent, a certificate that does not verify).
   virtual void OnDone(Status status, const HttpTiming& timing) = 0;
 };
 

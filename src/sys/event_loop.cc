@@ -24,6 +24,9 @@
 namespace forebay::sys {
 namespace {
 
+static_assert(kReadable == EPOLLIN && kWritable == EPOLLOUT && kError == EPOLLERR &&
+              kHangup == EPOLLHUP);
+
 constexpr int kMaxEvents = 128;
 constexpr uint64_t kWakeTag = std::numeric_limits<uint64_t>::max();
 

@@ -12,6 +12,12 @@
 
 namespace forebay::sys {
 
+// epoll's event bits, for those who may not include its header.
+inline constexpr uint32_t kReadable = 0x001;
+inline constexpr uint32_t kWritable = 0x004;
+inline constexpr uint32_t kError = 0x008;
+inline constexpr uint32_t kHangup = 0x010;
+
 class EventLoop : public Executor {
  public:
   // `name` is the thread's name (15 characters are kept).

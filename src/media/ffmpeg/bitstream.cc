@@ -81,9 +81,25 @@ PictureHead ReadVp8(PartialPacket* packet) {
   return head;
 }
 
+// The format behind the sync code of a key frame.
+const char* Vp9PixelFormat(Bits* bits, uint32_t profile) {
+  static constexpr const char* kNames[3][5] = {
+      {"yuv444p", "yuv440p", "yuv422p", "yuv420p", "gbrp"},
+      {"yuv444p10le", "yuv440p10le", "yuv422p10le", "yuv420p10le", "gbrp10le"},
+      {"yuv444p12le", "yuv440p12le", "yuv422p12le", "yuv420p12le", "gbrp12le"}};
+  if (bits->Take(24) != 0x498342) return nullptr;
+  const uint32_t depth = profile >= 2 ? 1 + bits->Take(1) : 0;
+  constexpr uint32_t kRgb = 7;
+  if (bits->Take(3) == kRgb) return kNames[depth][4];
+  bits->Skip(1);  // range
+  const bool any = profile == 1 || profile == 3;
+  const uint32_t horizontal = any ? bits->Take(1) : 1, vertical = any ? bits->Take(1) : 1;
+  return bits->overrun() ? nullptr : kNames[depth][horizontal * 2 + vertical];
+}
+
 PictureHead ReadVp9(PartialPacket* packet) {
   PictureHead head;
-  const ByteView bytes = packet->Get(0, 3);
+  const ByteView bytes = packet->Get(0, std::min<uint64_t>(packet->size(), 10));
   if (bytes.empty()) return head;
   Bits bits(bytes);
   head.sync = Sync::kNone;
@@ -98,6 +114,8 @@ PictureHead ReadVp9(PartialPacket* packet) {
   if (bits.Take(1) == 0) head.sync = Sync::kClosed;
   head.starts_sequence = head.sync == Sync::kClosed;
   head.shown = bits.Take(1) != 0;
+  bits.Skip(1);
+  if (head.sync == Sync::kClosed) head.pixel_format = Vp9PixelFormat(&bits, profile);
   if (!head.shown) {
     // Hidden by itself, or the first of a superframe, whose last is shown.
     const ByteView last = packet->Get(packet->size() - 1, 1);

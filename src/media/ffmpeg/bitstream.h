@@ -35,7 +35,8 @@ struct PictureHead {
   bool has_sets = false;         // carries parameter sets
   bool field = false;            // one field of two (MPEG-2)
   uint32_t slices = 0;           // H.264: read so far
-  bool damaged = false;          // the units do not fit the packet
+  const char* pixel_format = nullptr;  // VP9 key frames: FFmpeg's name
+  bool damaged = false;                // the units do not fit the packet
 };
 
 // A parameter set as it stands in the stream, without start code or length.

@@ -12,6 +12,12 @@
 namespace forebay::media::ffmpeg {
 namespace {
 
+// "decoding frames 3 to 24"
+std::string RunText(const DecodeRun& run) {
+  if (run.frames.size() == 1) return fmt::format("decoding frame {}", run.frames.front());
+  return fmt::format("decoding frames {} to {}", run.frames.front(), run.frames.back());
+}
+
 class Decoder : public VideoDecoder {
  public:
   explicit Decoder(const Options& options) : options_(options) {}
@@ -62,12 +68,19 @@ void Decoder::Release(OpenDecoder decoder) {
 Status Decoder::DecodeRuns(const VideoIndex& index, const std::vector<DecodeRun>& runs,
                            const FetchedBytes& bytes, const OnFrame& on_frame) {
   FB_ASSIGN_OR_RETURN(OpenDecoder open, Acquire(index.parameters));
+  FetchedPackets fetched(index, bytes, memory_);
   for (const DecodeRun& run : runs) {
-    FetchedPackets packets(index, bytes, memory_);
+    if (run.packets.empty() || run.frames.empty()) continue;
+    PacketSource* source = &fetched;
+    std::unique_ptr<DemuxedPackets> demuxed;
+    if (index.access == Access::kDemux) {
+      FB_ASSIGN_OR_RETURN(demuxed, DemuxedPackets::Make(index, run, bytes));
+      source = demuxed.get();
+    }
     // On failure the decoder is closed: its state is not to be trusted.
     FB_RETURN_IF_ERROR(
-        open.decoder->Decode(index, run, packets, options_.drop_unreferenced, on_frame)
-            .WithContext("decoding"));
+        open.decoder->Decode(index, run, *source, options_.drop_unreferenced, on_frame)
+            .WithContext(RunText(run)));
   }
   Release(std::move(open));
   return {};

@@ -35,4 +35,18 @@ class FetchedPackets : public PacketSource {
   PacketMemory& memory_;
 };
 
+// Access::kDemux: the run's whole span is demuxed in memory, then each packet is found by its
+// place.
+class DemuxedPackets : public PacketSource {
+ public:
+  // kDataLoss when the span does not give the packets that the index promises.
+  static Result<std::unique_ptr<DemuxedPackets>> Make(const VideoIndex& index, const DecodeRun& run,
+                                                      const FetchedBytes& bytes);
+  Result<AVPacket*> Load(uint32_t packet) override;
+
+ private:
+  uint32_t first_ = 0;                    // the packet that packets_[0] is
+  std::vector<AvPtr<AVPacket>> packets_;  // from the run's first to its last, gaps too
+};
+
 }  // namespace forebay::media::ffmpeg

@@ -4,6 +4,8 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -103,13 +105,25 @@ std::vector<std::pair<uint32_t, uint32_t>> RunStarts(const VideoIndex& index) {
   return starts;
 }
 
-void FramesByTime(StreamScan* scan) {
+void WarnUnreached(const VideoIndex& index, uint64_t unreached, ScanReport* report) {
+  if (unreached == 0) return;
+  report->warnings.push_back(
+      fmt::format("stream {}: {} pictures that no sync point leads to are "
+                  "left out",
+                  index.stream, unreached));
+}
+
+void FramesByTime(StreamScan* scan, ScanReport* report) {
   auto& index = scan->index;
   index.frames.clear();
   for (const auto& [packet, start] : RunStarts(index)) {
     if ((index.packets[packet].flags & Packet::kDiscard) != 0) continue;
     index.frames.push_back({packet, index.packets[packet].pts});
   }
+  const auto shown = std::ranges::count_if(index.packets, [](const Packet& p) {
+    return p.pts != kNoPts && (p.flags & Packet::kDiscard) == 0;
+  });
+  WarnUnreached(index, static_cast<uint64_t>(shown) - index.frames.size(), report);
   std::stable_sort(index.frames.begin(), index.frames.end(),
                    [](const Frame& a, const Frame& b) { return a.pts < b.pts; });
   CheckMonotonic(&index);

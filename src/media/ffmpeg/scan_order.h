@@ -40,8 +40,9 @@ class OrderReader {
 bool TimesAreSound(const StreamScan& scan);
 
 // index.frames from the packets' times, in a stream whose times are sound: shown packets that can
-// be reached from a sync packet.
-void FramesByTime(StreamScan* scan);
+// be reached from a sync packet. Warns of those that cannot.
+void FramesByTime(StreamScan* scan, ScanReport* report);
+void WarnUnreached(const VideoIndex& index, uint64_t unreached, ScanReport* report);
 
 // Sets pts_monotonic from frames.
 void CheckMonotonic(VideoIndex* index);

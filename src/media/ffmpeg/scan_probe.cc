@@ -139,6 +139,7 @@ std::string DoubtOfHeads(const StreamScan& scan, const std::vector<uint32_t>& ke
     const PictureHead& head = scan.heads[i];
     if (!scan.head_read[i]) return fmt::format("packet {}: its start cannot be read", i);
     if (head.damaged) return fmt::format("packet {}: its units do not fit it", i);
+    if (head.broken_link) return fmt::format("packet {}: pictures behind a broken link", i);
     if (head.sync == Sync::kClosed || head.sync == Sync::kOpen) continue;
     return fmt::format("packet {} is marked as a sync point and its bytes say otherwise", i);
   }
@@ -266,6 +267,10 @@ Status ProbeHeads(ObjectReader* object, const AVCodecParameters* parameters, Str
   Prober prober(object, scan);
   FB_RETURN_IF_ERROR(prober.Run(order_probes.With(keys)));
   order_probes.Read(parameters, prober, scan);
+  const char* pixel_format = scan->heads[keys.front()].pixel_format;
+  if (index.parameters.pixel_format.empty() && pixel_format != nullptr) {
+    index.parameters.pixel_format = pixel_format;
+  }
   scan->doubt = DoubtOfHeads(*scan, keys);
   if (scan->doubt.empty()) scan->doubt = DoubtOfStart(index, keys.front());
   if (scan->doubt.empty()) scan->doubt = DoubtOfSets(*scan, keys, &prober);

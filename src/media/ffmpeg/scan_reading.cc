@@ -67,6 +67,9 @@ class PayloadFinder {
 Result<std::unique_ptr<Demuxer>> OpenByReading(CachedSource* source) {
   FB_ASSIGN_OR_RETURN(auto demuxer, Demuxer::Open(source, {.format = RawFormat(source)}));
   AVFormatContext* context = demuxer->context();
+  if (std::string_view(context->iformat->name).ends_with("_pipe")) {
+    return Status(Code::kInvalidArgument, "a picture, not a video");
+  }
   context->probesize = 5 << 20;
   source->StartPacket();
   if (avformat_find_stream_info(context, nullptr) < 0 && !demuxer->source_status().ok()) {
@@ -117,16 +120,13 @@ class Stream {
   }
   int number() const { return builder_.stream(); }
 
-  Status Add(const AVPacket& packet, bool cut_short) {
+  Status Add(const AVPacket& packet) {
     FB_ASSIGN_OR_RETURN(const uint64_t offset, finder_.Find(packet));
-    if (cut_short && (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
-      scan().index.truncated = true;
-      return {};
-    }
     if (offset == UINT64_MAX) scan().index.access = Access::kDemux;
     const size_t before = scan().index.packets.size();
     FB_RETURN_IF_ERROR(builder_.Add(packet, offset));
     if (scan().index.packets.size() == before) return {};
+    last_damaged_ = (packet.flags & AV_PKT_FLAG_CORRUPT) != 0;
     demuxed_.push_back(
         {packet.pos, static_cast<uint32_t>(packet.size), HashOfPayload(BytesOf(packet))});
     return ReadHead(packet);
@@ -135,7 +135,11 @@ class Stream {
   Result<VideoIndex> Finish(ObjectReader* object, const AVStream* stream,
                             const ScanOptions& options, ScanReport* report) {
     VideoIndex& index = scan().index;
+    if (last_damaged_) DropLast();
     if (index.packets.empty()) return NoSyncPoint(index);
+    if (index.container == "mjpeg" && index.packets.size() == 1) {
+      return Status(Code::kInvalidArgument, "a picture, not a video");
+    }
     MarkLeading();
     if (index.access == Access::kDemux) {
       FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &index, report));
@@ -147,7 +151,7 @@ class Stream {
       for (uint32_t i = 0; i < index.packets.size(); ++i) {
         if (!scan().heads[i].shown) index.packets[i].pts = kNoPts;
       }
-      FramesByTime(&scan());
+      FramesByTime(&scan(), report);
     } else {
       const auto feed = MakeFeed(object);
       if (options.verify == Verified::kFull || doubted) {
@@ -212,6 +216,16 @@ class Stream {
     }
   }
 
+  // The object ends inside the last packet.
+  void DropLast() {
+    scan().index.packets.pop_back();
+    scan().heads.pop_back();
+    scan().head_read.pop_back();
+    if (!scan().orders.empty()) scan().orders.pop_back();
+    demuxed_.pop_back();
+    scan().index.truncated = true;
+  }
+
   // HEVC tells which pictures around a sync point can be decoded from it, and which never come out.
   void MarkLeading() {
     auto& packets = scan().index.packets;
@@ -237,6 +251,7 @@ class Stream {
   std::vector<DemuxedPacket> demuxed_;
   std::string doubt_;
   bool ended_ = false;
+  bool last_damaged_ = false;
 };
 
 }  // namespace
@@ -258,7 +273,7 @@ Result<std::vector<VideoIndex>> ScanByReading(ObjectReader* object, const ScanOp
     FB_ASSIGN_OR_RETURN(const bool more, demuxer->Next(packet.get()));
     if (!more) break;
     for (const auto& stream : streams) {
-      if (stream->number() == packet->stream_index) FB_RETURN_IF_ERROR(stream->Add(*packet, true));
+      if (stream->number() == packet->stream_index) FB_RETURN_IF_ERROR(stream->Add(*packet));
     }
   }
   for (const auto& stream : streams) {

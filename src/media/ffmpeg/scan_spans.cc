@@ -150,31 +150,30 @@ class Checker {
 // packet before; never before that.
 Status SetSpans(const Units& units, const std::vector<DemuxedPacket>& demuxed, uint64_t object_size,
                 VideoIndex* index) {
-  uint64_t unit = units.starts.front();
+  uint64_t at = units.starts.front();
   std::vector<size_t> numbers(demuxed.size());
   for (size_t i = 0; i < demuxed.size(); ++i) {
     const int64_t position = demuxed[i].position;
-    if (position >= 0 && static_cast<uint64_t>(position) >= unit) {
+    if (position >= 0 && static_cast<uint64_t>(position) >= at) {
       const auto after = std::ranges::upper_bound(units.starts, static_cast<uint64_t>(position));
-      if (after != units.starts.begin()) unit = *std::prev(after);
+      if (after != units.starts.begin()) at = *std::prev(after);
     }
     numbers[i] =
-        static_cast<size_t>(std::ranges::lower_bound(units.starts, unit) - units.starts.begin());
-    index->packets[i].offset = unit;
+        static_cast<size_t>(std::ranges::lower_bound(units.starts, at) - units.starts.begin());
+    index->packets[i].offset = at;
     index->payload_sizes.push_back(demuxed[i].size);
   }
-  // A packet ends before the unit in which the next one begins, or in it.
-  const bool cluster = index->container == "matroska";
+  // A packet ends where the next one's unit begins; that an access unit of a transport stream has
+  // ended shows in the first bytes of the next; and a packet whose position the demuxer of a
+  // program stream does not know may reach into the next unit.
+  constexpr uint64_t kTsPacket = 188;
+  const bool transport = index->container == "mpegts", program = index->container == "mpeg";
   for (size_t i = 0; i < demuxed.size(); ++i) {
     size_t next = i + 1;
     while (next < demuxed.size() && numbers[next] == numbers[i]) ++next;
-    size_t end_unit = next < demuxed.size() ? numbers[next] : units.starts.size();
-    if (!cluster && end_unit < units.starts.size()) {
-      // Without a position of its own a packet may reach into the next unit.
-      const bool sure = index->container == "mpegts";
-      if (!sure) ++end_unit;
-    }
-    const uint64_t end = end_unit < units.starts.size() ? units.starts[end_unit] : object_size;
+    const size_t unit = next < demuxed.size() ? numbers[next] + program : units.starts.size();
+    uint64_t end = unit < units.starts.size() ? units.starts[unit] : object_size;
+    if (transport) end = std::min(end + kTsPacket, object_size);
     const uint64_t size = end - index->packets[i].offset;
     if (size > UINT32_MAX) return Status(Code::kDataLoss, "a packet spans more than 4 GiB");
     index->packets[i].size = static_cast<uint32_t>(size);

@@ -39,7 +39,7 @@ Result<VideoIndex> FinishTable(ObjectReader* object, AVStream* stream, StreamSca
   if (options.verify == Verified::kNone ||
       (options.verify == Verified::kHeads && scan.doubt.empty())) {
     scan.index.verified = options.verify;
-    FramesByTime(&scan);
+    FramesByTime(&scan, report);
   } else {
     PayloadFeed feed(object, &scan.index);
     FB_RETURN_IF_ERROR(VerifyByDecoding(&feed, stream->codecpar, &scan, report));

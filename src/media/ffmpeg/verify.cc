@@ -225,7 +225,8 @@ class Verifier {
     uint32_t last = 0;
     for (const auto& [start, end] : runs) last = std::max(last, end);
     const auto n = static_cast<uint32_t>(index_.packets.size());
-    for (uint32_t i = 0; i < n && (sequential || i < last); ++i) {
+    const uint32_t end = sequential ? n : last;
+    for (uint32_t i = 0; i < end; ++i) {
       FB_ASSIGN_OR_RETURN(const bool more, feed_.Next(packet.get()));
       if (!more) return Status(Code::kDataLoss, "the object gave fewer packets when read again");
       if (sequential) {
@@ -235,7 +236,7 @@ class Verifier {
       FB_RETURN_IF_ERROR(FeedRuns(i, *packet, sequential, runs));
     }
     if (sequential) whole->Drain(sink_);
-    for (Active& active : active_) Close(&active, n);
+    for (Active& active : active_) Close(&active, end);
     active_.clear();
     return {};
   }
@@ -481,11 +482,7 @@ class Verifier {
       }
       index_.frames.push_back({i, times_sound_ ? index_.packets[i].pts : container_pts_[i]});
     }
-    if (unreached > 0) {
-      report_->warnings.push_back(
-          fmt::format("stream {}: {} pictures that no sync point leads to are left out",
-                      index_.stream, unreached));
-    }
+    WarnUnreached(index_, unreached, report_);
     CheckMonotonic(&index_);
   }
 

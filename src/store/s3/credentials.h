@@ -1,0 +1,47 @@
+// Who signs, and where to: the AWS_* variables and the profile files, as the AWS tools read them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "forebay/options.h"
+#include "forebay/status.h"
+
+namespace forebay::store::s3 {
+
+// Never put one of these into a message: a secret has no place in a log.
+struct Credentials {
+  std::string access_key_id;
+  std::string secret_access_key;
+  std::string session_token;
+  bool anonymous = false;  // then the rest is empty, and nothing is signed
+};
+
+// How the outside is read; tests give their own.
+struct Environment {
+  // The variable's value; none when unset. An empty value counts as unset everywhere here.
+  std::function<std::optional<std::string>(const std::string& name)> variable;
+  // The file's content; none when there is no such file or it cannot be read.
+  std::function<std::optional<std::string>(const std::string& path)> file;
+
+  static Environment Process();
+};
+
+// StoreOptions with every empty field filled from the environment and the profile.
+struct AwsConfig {
+  Credentials credentials;
+  std::string region;        // "us-east-1" when nothing says otherwise
+  std::string endpoint_url;  // "": AWS's own
+  std::string ca_bundle;
+  std::string addressing_style = "auto";
+  int max_attempts = 5;
+};
+
+// Order: the option; for credentials without an explicit profile, the environment; the profile
+// (option, AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where
+// AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say. kPermissionDenied, naming what was tried,
+// when there are no credentials and anonymous access was not asked for.
+Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& environment);
+
+}  // namespace forebay::store::s3

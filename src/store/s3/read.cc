@@ -1,0 +1,187 @@
+#include "store/s3/read.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/assert.h"
+#include "store/s3/xml.h"
+
+namespace forebay::store::s3 {
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kPartialContent = 206;
+constexpr int kRangeNotSatisfiable = 416;
+
+Status DataLoss(std::string message) { return Status(Code::kDataLoss, std::move(message)); }
+
+bool TakeNumber(std::string_view& text, char after, uint64_t& number) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(parsed.ptr - text.data()));
+  if (after == '\0') return text.empty();
+  if (text.empty() || text.front() != after) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+class Read final : public Operation {
+ public:
+  Read(Core& core, ReadRequest request, Callback<ReadResult> on_done)
+      : Operation(core, "GET", request.options),
+        request_(std::move(request)),
+        on_done_(std::move(on_done)) {}
+
+ private:
+  Result<WireRequest> Build() override;
+  bool Accepts(int status) const override { return status == kPartialContent || status == kOk; }
+  Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) override;
+  bool Forgives(const net::HttpHead& head) override;
+  void Succeed(const net::HttpTiming& timing) override;
+  void Fail(Status status) override { on_done_(std::move(status)); }
+
+  Status CheckVersion(const net::HttpHead& head);
+  Status CheckRange(const net::HttpHead& head);
+  Status CheckWhole(const net::HttpHead& head);
+
+  const ReadRequest request_;
+  Callback<ReadResult> on_done_;
+  ReadResult result_;  // bytes: what this answer must deliver, from its head
+};
+
+Result<WireRequest> Read::Build() {
+  detail_.uri = core_.root_uri + "/" + request_.key;
+  detail_.offset = static_cast<int64_t>(request_.range.offset);
+  detail_.end = static_cast<int64_t>(request_.range.end);
+  if (request_.key.empty()) return Status(Code::kInvalidArgument, "the key is empty");
+  if (request_.range.end <= request_.range.offset) {
+    return Status(Code::kInvalidArgument, "the range is empty");
+  }
+  uint64_t room = 0;
+  for (const MutableBytes piece : request_.target) room += piece.size();
+  FB_ASSERT(room == request_.range.size());
+  WireRequest wire{.method = "GET", .key = request_.key, .body_hint = room};
+  wire.headers.emplace_back(
+      "range", fmt::format("bytes={}-{}", request_.range.offset, request_.range.end - 1));
+  if (!request_.etag.empty()) {
+    wire.headers.emplace_back("if-match", fmt::format("\"{}\"", request_.etag));
+  }
+  return wire;
+}
+
+Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
+  FB_RETURN_IF_ERROR(CheckVersion(head));
+  const std::string_view encoding = net::FindHeader(head.headers, "content-encoding");
+  // "aws-chunked" says how the object was once uploaded; some servers repeat it.
+  if (!encoding.empty() && encoding != "identity" && encoding != "aws-chunked") {
+    return DataLoss(fmt::format("the data came with content-encoding {}", encoding));
+  }
+  FB_RETURN_IF_ERROR(head.status == kPartialContent ? CheckRange(head) : CheckWhole(head));
+  if (head.content_length >= 0 && static_cast<uint64_t>(head.content_length) != result_.bytes) {
+    return DataLoss(fmt::format("content-length {} for a range of {} bytes", head.content_length,
+                                result_.bytes));
+  }
+  net::BodyTarget target;
+  uint64_t left = result_.bytes;
+  for (const MutableBytes piece : request_.target) {
+    const size_t n = std::min<uint64_t>(piece.size(), left);
+    if (n > 0) target.pieces.push_back(piece.first(n));
+    left -= n;
+  }
+  return target;
+}
+
+Status Read::CheckVersion(const net::HttpHead& head) {
+  result_.etag = BareEtag(net::FindHeader(head.headers, "etag"));
+  // Every object has one: an answer without it is an error page or comes from something else.
+  if (result_.etag.empty()) return DataLoss("the answer has no etag");
+  if (request_.etag.empty() || result_.etag == BareEtag(request_.etag)) return {};
+  return Status(Code::kPreconditionFailed,
+                fmt::format("the object changed: its etag is {}, {} was expected", result_.etag,
+                            request_.etag));
+}
+
+Status Read::CheckRange(const net::HttpHead& head) {
+  const std::string_view text = net::FindHeader(head.headers, "content-range");
+  FB_ASSIGN_OR_RETURN(const ContentRange range, ParseContentRange(text));
+  const ByteRange& wanted = request_.range;
+  if (range.offset != wanted.offset || range.end != std::min(wanted.end, range.total)) {
+    return DataLoss(fmt::format("asked for bytes {}-{}, the answer holds '{}'", wanted.offset,
+                                wanted.end - 1, text));
+  }
+  if (range.end != wanted.end && !request_.clamp_to_object) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("the range ends after the object's {} bytes", range.total));
+  }
+  result_.bytes = range.end - range.offset;
+  result_.object_size = range.total;
+  return {};
+}
+
+// 200: the server ignored the range. Right only when the range is the whole object.
+Status Read::CheckWhole(const net::HttpHead& head) {
+  const auto length = static_cast<uint64_t>(std::max<int64_t>(head.content_length, 0));
+  const bool fits =
+      request_.clamp_to_object ? length <= request_.range.size() : length == request_.range.size();
+  if (head.content_length < 0 || request_.range.offset != 0 || !fits) {
+    return DataLoss("the server ignored the range and sent 200");
+  }
+  result_.bytes = length;
+  result_.object_size = length;
+  return {};
+}
+
+// Nothing lies at or after the end of the object: for a clamped read, that is an answer.
+bool Read::Forgives(const net::HttpHead& head) {
+  if (!request_.clamp_to_object || head.status != kRangeNotSatisfiable) return false;
+  std::string_view text = net::FindHeader(head.headers, "content-range");
+  uint64_t total = 0;
+  if (text.starts_with("bytes */")) {
+    text.remove_prefix(8);
+    if (!TakeNumber(text, '\0', total) || total > request_.range.offset) return false;
+  } else if (request_.range.offset != 0) {
+    return false;  // only an empty object has no first byte; else its size is not known
+  }
+  result_.bytes = 0;
+  result_.object_size = total;
+  result_.etag = BareEtag(net::FindHeader(head.headers, "etag"));
+  if (result_.etag.empty()) result_.etag = request_.etag;
+  return true;
+}
+
+void Read::Succeed(const net::HttpTiming& timing) {
+  if (head_.status != kRangeNotSatisfiable && timing.body_bytes != result_.bytes) {
+    Fail(DataLoss(fmt::format("{} of {} bytes arrived", timing.body_bytes, result_.bytes))
+             .WithDetail(detail_));
+    return;
+  }
+  result_.request_id = detail_.request_id;
+  result_.first_byte = timing.connect + timing.first_byte;
+  result_.total = timing.total;
+  on_done_(std::move(result_));
+}
+
+}  // namespace
+
+Result<ContentRange> ParseContentRange(std::string_view text) {
+  const Status malformed = DataLoss(fmt::format("the answer's content-range is '{}'", text));
+  if (!text.starts_with("bytes ")) return malformed;
+  std::string_view rest = text.substr(6);
+  ContentRange range;
+  uint64_t last = 0;
+  if (!TakeNumber(rest, '-', range.offset) || !TakeNumber(rest, '/', last) ||
+      !TakeNumber(rest, '\0', range.total)) {
+    return malformed;
+  }
+  if (last < range.offset || last >= range.total) return malformed;
+  range.end = last + 1;
+  return range;
+}
+
+std::unique_ptr<Operation> MakeRead(Core& core, ReadRequest request, Callback<ReadResult> on_done) {
+  return std::make_unique<Read>(core, std::move(request), std::move(on_done));
+}
+
+}  // namespace forebay::store::s3

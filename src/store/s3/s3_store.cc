@@ -1,0 +1,69 @@
+#include "store/s3/s3_store.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "store/s3/operation.h"
+#include "store/s3/read.h"
+#include "store/s3/verbs.h"
+
+namespace forebay::store::s3 {
+namespace {
+
+class S3Store final : public ObjectStore {
+ public:
+  S3Store(S3StoreOptions options, Endpoint endpoint, net::HttpTransport& transport)
+      : core_(std::move(options), std::move(endpoint), transport) {}
+
+  OpId StartRead(ReadRequest request, Callback<ReadResult> on_done) override {
+    return core_.Start(MakeRead(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartHead(HeadRequest request, Callback<ObjectInfo> on_done) override {
+    return core_.Start(MakeHead(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartList(ListRequest request, Callback<ListPage> on_done) override {
+    return core_.Start(MakeList(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartPut(PutRequest request, Callback<PutResult> on_done) override {
+    return core_.Start(MakePut(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartCreateUpload(UploadRequest request, Callback<std::string> on_done) override {
+    return core_.Start(MakeCreateUpload(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartPutPart(PartRequest request, Callback<PutResult> on_done) override {
+    return core_.Start(MakePutPart(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartCompleteUpload(UploadRequest request, Callback<PutResult> on_done) override {
+    return core_.Start(MakeCompleteUpload(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartAbortUpload(UploadRequest request, Callback<Unit> on_done) override {
+    return core_.Start(MakeAbortUpload(core_, std::move(request), std::move(on_done)));
+  }
+  OpId StartDelete(HeadRequest request, Callback<Unit> on_done) override {
+    return core_.Start(MakeDelete(core_, std::move(request), std::move(on_done)));
+  }
+  void Cancel(OpId op) override { core_.Cancel(op); }
+  const std::string& root_uri() const override { return core_.root_uri; }
+  Executor& executor() override { return core_.transport.executor(); }
+
+ private:
+  Core core_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
+                                                 net::HttpTransport& transport) {
+  const AwsConfig& config = options.config;
+  FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(config.endpoint_url, config.region,
+                                                         options.bucket, config.addressing_style));
+  if (!config.credentials.anonymous && config.credentials.access_key_id.empty()) {
+    return Status(Code::kPermissionDenied,
+                  fmt::format("no credentials were given for s3://{}", options.bucket));
+  }
+  return std::shared_ptr<ObjectStore>(
+      std::make_shared<S3Store>(std::move(options), std::move(endpoint), transport));
+}
+
+}  // namespace forebay::store::s3

@@ -1,0 +1,78 @@
+#include "testing/ffmpeg_truth.h"
+
+extern "C" {
+#include <libavutil/crc.h>
+}
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace forebay::testing {
+namespace {
+
+// The output of a command; its errors go where the test's go.
+Result<std::string> OutputOf(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return Status(Code::kInternal, "popen: " + command);
+  std::string output;
+  char chunk[4096];
+  while (const size_t n = std::fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
+  const int status = pclose(pipe);
+  if (status != 0) return Status(Code::kInternal, fmt::format("{}: {}", status, command));
+  return output;
+}
+
+}  // namespace
+
+Result<std::vector<uint32_t>> FramesByFfmpeg(const std::string& path, int stream) {
+  FB_ASSIGN_OR_RETURN(
+      const std::string output,
+      OutputOf(fmt::format("ffmpeg -nostdin -v fatal -threads 1 -noautorotate -i '{}' -map 0:{} "
+                           "-autoscale 0 -fps_mode passthrough -f framehash -hash crc32 -",
+                           path, stream)));
+  std::vector<uint32_t> frames;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t comma = line.rfind(',');
+    if (comma == std::string::npos) return Status(Code::kInternal, "not a framehash line: " + line);
+    frames.push_back(static_cast<uint32_t>(std::stoul(line.substr(comma + 1), nullptr, 16)));
+  }
+  return frames;
+}
+
+uint32_t Crc32(ByteView bytes) {
+  const AVCRC* table = av_crc_get_table(AV_CRC_32_IEEE_LE);
+  return ~av_crc(table, UINT32_MAX, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+}
+
+Result<std::vector<CorpusVideo>> VideoCorpus() {
+  const std::string folder = FOREBAY_CORPUS_FOLDER;
+  const std::string command =
+      fmt::format("python3 '{}' '{}'", FOREBAY_CORPUS_SCRIPT, FOREBAY_CORPUS_FOLDER);
+  if (std::system(command.c_str()) != 0) return Status(Code::kInternal, command);
+  std::vector<CorpusVideo> videos;
+  std::ifstream list(folder + "/corpus.tsv");
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream fields(line);
+    CorpusVideo video;
+    std::string streams;
+    std::getline(fields, video.name, '\t');
+    std::getline(fields, streams, '\t');
+    std::getline(fields, video.compare, '\t');
+    std::getline(fields, video.reject, '\t');
+    std::istringstream numbers(streams);
+    for (std::string number; std::getline(numbers, number, ',');) {
+      video.streams.push_back(std::stoi(number));
+    }
+    video.path = folder + "/" + video.name;
+    videos.push_back(std::move(video));
+  }
+  return videos;
+}
+
+}  // namespace forebay::testing
