@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 namespace forebay::faults {
 namespace {
@@ -27,10 +29,13 @@ double SecondsSince(std::chrono::steady_clock::time_point since) {
 
 RawClient::RawClient(const Address& address) {
   auto fd = StartConnect(address);
-  if (!fd.ok() || !WaitFor(fd->get(), POLLOUT, kPatience) || SocketError(fd->get()) != 0) {
-    ADD_FAILURE() << "no connection to " << address.ToString();
+  const bool decided = fd.ok() && WaitFor(fd->get(), POLLOUT, kPatience);
+  const int error = decided ? SocketError(fd->get()) : 0;
+  if (!decided || (error != 0 && error != ECONNRESET)) {
+    ADD_FAILURE() << "no connection to " << address.ToString() << ": " << std::strerror(error);
     return;
   }
+  was_reset_ = error == ECONNRESET;  // connected, and reset before we could look
   fd_ = *std::move(fd);
 }
 
@@ -45,6 +50,7 @@ void RawClient::Write(std::string_view bytes) {
 }
 
 End RawClient::Fill(std::chrono::milliseconds wait) {
+  if (was_reset_) return End::kReset;
   if (!WaitFor(fd_.get(), POLLIN, wait)) return End::kTimeout;
   std::array<char, 64 * 1024> buffer;
   const ssize_t n = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);

@@ -49,6 +49,7 @@ class RawClient {
   RawReply::End Fill(std::chrono::milliseconds wait);
 
   Fd fd_;
+  bool was_reset_ = false;
   std::string in_;
   std::chrono::steady_clock::time_point sent_at_;
 };

@@ -38,10 +38,12 @@ void Shard::Adopt(Fd client) {
 }
 
 void Shard::Retire(Connection* connection) {
-  const auto node = connections_.extract(connection);
+  auto node = connections_.extract(connection);
   if (node.empty()) return;
-  // On the way out of a callback of this very connection: it must live until that has returned.
-  loop_->Post([keep = node.mapped()] {});
+  // On the way out of a callback of this very connection: it must live until that has returned. A
+  // loop that is stopping drops the task, and then the connections go with the shard.
+  retired_.push_back(std::move(node.mapped()));
+  if (retired_.size() == 1) loop_->Post([this] { retired_.clear(); });
 }
 
 void Shard::Sweep() {

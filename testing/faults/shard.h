@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "sys/event_loop.h"
 #include "testing/faults/body_source.h"
@@ -75,6 +76,7 @@ class Shard {
   PipePool pipes_;
   std::array<char, 64 * 1024> scratch_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Connection>> retired_;
   std::deque<Fd> idle_upstreams_;         // the latest last
   std::unique_ptr<sys::EventLoop> loop_;  // last: its tasks refer to the rest
 };
