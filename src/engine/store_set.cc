@@ -4,8 +4,10 @@
 
 #include <utility>
 
+#include "net/curl_transport.h"
 #include "store/file/file_store.h"
 #include "store/memory/memory_store.h"
+#include "store/s3/s3_store.h"
 
 namespace forebay::engine {
 namespace {
@@ -39,6 +41,20 @@ Result<std::unique_ptr<store::ObjectStore>> StoreSet::MakeFileStore() {
   return store::MakeFileStore(loop_.get(), disk_.get(), {.root = "/"});
 }
 
+Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std::string& bucket) {
+  if (!aws_) {
+    FB_ASSIGN_OR_RETURN(aws_,
+                        store::s3::LoadAwsConfig(options_, store::s3::Environment::Process()));
+  }
+  if (!transport_) {
+    FB_ASSIGN_OR_RETURN(
+        transport_, net::MakeCurlTransport(
+                        *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl}));
+  }
+  return store::s3::MakeS3Store(
+      {.bucket = bucket, .config = *aws_, .request_payer = options_.request_payer}, *transport_);
+}
+
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri& uri) {
   const std::string root =
       store::Uri{.scheme = uri.scheme, .bucket = uri.bucket, .key = ""}.ToString();
@@ -53,8 +69,10 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri&
     case store::Uri::Scheme::kMemory:
       store = store::MemoryStore::Make(loop_.get(), {.name = uri.bucket, .latency = nullptr});
       break;
-    case store::Uri::Scheme::kS3:
-      return Status(Code::kUnimplemented, "S3 is not wired");
+    case store::Uri::Scheme::kS3: {
+      FB_ASSIGN_OR_RETURN(store, MakeBucketStore(uri.bucket));
+      break;
+    }
   }
   return Share(store.get());
 }

@@ -1,14 +1,17 @@
 // The composition root of stores: one event loop, one transport, and one ObjectStore per bucket or
-// root, each decorated. The only place that reads AWS_* settings which are no secrets.
+// root. What the AWS_* variables and the profile say is read when the first bucket is opened.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/mutex.h"
 #include "forebay/options.h"
+#include "net/http.h"
 #include "store/object_store.h"
+#include "store/s3/credentials.h"
 #include "store/uri.h"
 #include "sys/event_loop.h"
 #include "sys/thread.h"
@@ -26,20 +29,26 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   StoreSet& operator=(const StoreSet&) = delete;
 
   // The store that holds uri.key: of its bucket; of a file, the one rooted at "/". The same store
-  // for the same bucket.
+  // for the same bucket. Errors: kPermissionDenied (no credentials for S3), kInvalidArgument
+  // (AWS settings, bucket).
   Result<std::shared_ptr<store::ObjectStore>> StoreFor(const store::Uri& uri) FB_EXCLUDES(mutex_);
   sys::EventLoop& io_loop() { return *loop_; }
   const StoreOptions& options() const { return options_; }
 
  private:
   explicit StoreSet(StoreOptions options) : options_(std::move(options)) {}
-  Result<std::unique_ptr<store::ObjectStore>> MakeFileStore();
+  Result<std::unique_ptr<store::ObjectStore>> MakeFileStore() FB_REQUIRES(mutex_);
+  Result<std::shared_ptr<store::ObjectStore>> MakeBucketStore(const std::string& bucket)
+      FB_REQUIRES(mutex_);
   std::shared_ptr<store::ObjectStore> Share(store::ObjectStore* store);
 
   StoreOptions options_;
   std::unique_ptr<sys::EventLoop> loop_;
-  std::unique_ptr<sys::WorkPool> disk_;
   Mutex mutex_;
+  // Made when the first store needs them.
+  std::unique_ptr<sys::WorkPool> disk_ FB_GUARDED_BY(mutex_);
+  std::optional<store::s3::AwsConfig> aws_ FB_GUARDED_BY(mutex_);
+  std::unique_ptr<net::HttpTransport> transport_ FB_GUARDED_BY(mutex_);
   // By root URI. Never removed while the set lives.
   std::map<std::string, std::shared_ptr<store::ObjectStore>> stores_ FB_GUARDED_BY(mutex_);
 };
