@@ -26,6 +26,7 @@ struct Handles {
   AVCodecContext* codec = nullptr;
   AVPacket* packet = av_packet_alloc();
   AVFrame* frame = av_frame_alloc();
+  int64_t outputs = 0;  // pictures that came out, shown or not
   ~Handles() {
     av_frame_free(&frame);
     av_packet_free(&packet);
@@ -72,7 +73,16 @@ Result<media::Packet> PacketOf(const std::string& bytes, const AVPacket& av) {
   return packet;
 }
 
-Status Receive(Handles& h, PlainVideo& video, const std::vector<int64_t>& times) {
+void PackPicture(const AVFrame& frame, PlainFrame& out) {
+  const auto format = static_cast<AVPixelFormat>(frame.format);
+  const int size = av_image_get_buffer_size(format, out.width, out.height, 1);
+  out.native.resize(static_cast<size_t>(size));
+  av_image_copy_to_buffer(reinterpret_cast<uint8_t*>(out.native.data()), size, frame.data,
+                          frame.linesize, format, out.width, out.height, 1);
+}
+
+Status Receive(Handles& h, PlainVideo& video, const std::vector<int64_t>& times,
+               bool keep_pictures) {
   for (;;) {
     const int error = avcodec_receive_frame(h.codec, h.frame);
     if (error == AVERROR(EAGAIN) || error == AVERROR_EOF) return {};
@@ -82,14 +92,9 @@ Status Receive(Handles& h, PlainVideo& video, const std::vector<int64_t>& times)
                    .height = h.frame->height,
                    .pixel_format = av_get_pix_fmt_name(static_cast<AVPixelFormat>(h.frame->format)),
                    .native = {}};
-    const auto format = static_cast<AVPixelFormat>(h.frame->format);
-    const int size = av_image_get_buffer_size(format, out.width, out.height, 1);
-    out.native.resize(static_cast<size_t>(size));
-    av_image_copy_to_buffer(reinterpret_cast<uint8_t*>(out.native.data()), size, h.frame->data,
-                            h.frame->linesize, format, out.width, out.height, 1);
-    const auto rank = static_cast<int64_t>(video.index.frames.size());
+    if (keep_pictures) PackPicture(*h.frame, out);
     media::Packet& packet = video.index.packets[out.packet];
-    packet.pts = rank;
+    packet.pts = h.outputs++;
     if ((packet.flags & media::Packet::kDiscard) == 0) {
       video.index.frames.push_back({.packet = out.packet, .pts = times[out.packet]});
       video.frames.push_back(std::move(out));
@@ -109,7 +114,7 @@ Status OpenCodec(Handles& h, const AVCodecParameters& parameters) {
 
 }  // namespace
 
-Result<PlainVideo> PlainVideo::Load(const std::string& path, bool decode) {
+Result<PlainVideo> PlainVideo::Load(const std::string& path, bool keep_pictures) {
   PlainVideo video;
   std::ifstream file(path, std::ios::binary);
   video.bytes.assign(std::istreambuf_iterator<char>(file), {});
@@ -131,17 +136,13 @@ Result<PlainVideo> PlainVideo::Load(const std::string& path, bool decode) {
       h.packet->pts = static_cast<int64_t>(video.index.packets.size());
       h.packet->flags &= ~AV_PKT_FLAG_DISCARD;
       video.index.packets.push_back(packet);
-      if (decode) {
-        if (avcodec_send_packet(h.codec, h.packet) < 0) return Failed("a packet does not decode");
-        FB_RETURN_IF_ERROR(Receive(h, video, times));
-      }
+      if (avcodec_send_packet(h.codec, h.packet) < 0) return Failed("a packet does not decode");
+      FB_RETURN_IF_ERROR(Receive(h, video, times, keep_pictures));
     }
     av_packet_unref(h.packet);
   }
-  if (decode) {
-    avcodec_send_packet(h.codec, nullptr);
-    FB_RETURN_IF_ERROR(Receive(h, video, times));
-  }
+  avcodec_send_packet(h.codec, nullptr);
+  FB_RETURN_IF_ERROR(Receive(h, video, times, keep_pictures));
   return video;
 }
 

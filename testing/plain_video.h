@@ -23,8 +23,9 @@ struct PlainVideo {
   media::VideoIndex index;         // of its first video stream; keys are what the demuxer says
   std::vector<PlainFrame> frames;  // in output order, each as sequential decoding gives it
 
-  // Reads and, if asked, decodes all of it. Fails with a text for whoever reads the test's output.
-  static Result<PlainVideo> Load(const std::string& path, bool decode = true);
+  // Reads and decodes all of it; without `keep_pictures` PlainFrame::native stays empty. Fails with
+  // a text for whoever reads the test's output.
+  static Result<PlainVideo> Load(const std::string& path, bool keep_pictures = true);
 };
 
 // The file's bytes as fetched bytes, or only some ranges of them: then the rest is kDataLoss.

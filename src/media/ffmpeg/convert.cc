@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "media/ffmpeg/yuv_to_rgb.h"
+
 namespace forebay::media::ffmpeg {
 namespace {
 
@@ -59,6 +61,30 @@ int MatrixOf(int color_space) {
     default:
       return -1;
   }
+}
+
+// The weights of red and blue in luma, of swscale's matrix number.
+YuvCoefficients CoefficientsOf(int matrix, bool full_range) {
+  switch (matrix) {
+    case SWS_CS_ITU709:
+      return MakeYuvCoefficients(0.2126, 0.0722, full_range);
+    case SWS_CS_FCC:
+      return MakeYuvCoefficients(0.30, 0.11, full_range);
+    case SWS_CS_SMPTE240M:
+      return MakeYuvCoefficients(0.212, 0.087, full_range);
+    case SWS_CS_BT2020:
+      return MakeYuvCoefficients(0.2627, 0.0593, full_range);
+    default:
+      return MakeYuvCoefficients(0.299, 0.114, full_range);
+  }
+}
+
+// Whether a format is 8-bit planar YUV, and how its chroma is sampled.
+bool PlanarShifts(AVPixelFormat format, int& x_shift, int& y_shift) {
+  x_shift = format == AV_PIX_FMT_YUV444P ? 0 : 1;
+  y_shift = format == AV_PIX_FMT_YUV420P ? 1 : 0;
+  return format == AV_PIX_FMT_YUV420P || format == AV_PIX_FMT_YUV422P ||
+         format == AV_PIX_FMT_YUV444P;
 }
 
 // Where the upright picture's pixel (x, y) lies in the decoded one: start + x * dx + y * dy bytes.
@@ -208,6 +234,51 @@ Status RgbConverter::Convert(const AVFrame& frame, const StreamParameters& param
                     .matrix = matrix,
                     .to_width = turned ? size.height : size.width,
                     .to_height = turned ? size.width : size.height};
+  const bool same_size = shape.to_width == shape.width && shape.to_height == shape.height;
+  int x_shift = 0, y_shift = 0;
+  if (same_size && PlanarShifts(plain, x_shift, y_shift)) {
+    ConvertPlanar(frame, shape, parameters, format, output);
+    return {};
+  }
+  return ConvertScaled(frame, shape, parameters, format, output);
+}
+
+void RgbConverter::ConvertPlanar(const AVFrame& frame, const Shape& shape,
+                                 const StreamParameters& parameters, const OutputFormat& format,
+                                 MutableBytes output) {
+  int x_shift = 0, y_shift = 0;
+  PlanarShifts(static_cast<AVPixelFormat>(shape.pixel_format), x_shift, y_shift);
+  const YuvCoefficients coefficients = CoefficientsOf(shape.matrix, shape.full_range != 0);
+  const bool upright = parameters.rotation == 0 && !parameters.flip;
+  const bool planes = upright && format.layout == PixelLayout::kChw;
+  const auto width = static_cast<size_t>(shape.width), height = static_cast<size_t>(shape.height);
+  if (!upright) scratch_.resize(width * height * 3);
+  auto* const to = upright ? reinterpret_cast<uint8_t*>(output.data()) : scratch_.data();
+  for (int y = 0; y < shape.height; ++y) {
+    const YuvRow from{.y = frame.data[0] + ptrdiff_t{y} * frame.linesize[0],
+                      .u = frame.data[1] + ptrdiff_t{y >> y_shift} * frame.linesize[1],
+                      .v = frame.data[2] + ptrdiff_t{y >> y_shift} * frame.linesize[2],
+                      .chroma_shift = x_shift};
+    const size_t first = static_cast<size_t>(y) * width;
+    RgbRow row{.r = to + first * 3, .g = to + first * 3 + 1, .b = to + first * 3 + 2, .step = 3};
+    if (planes) {
+      row = {.r = to + first,
+             .g = to + first + width * height,
+             .b = to + first + 2 * width * height,
+             .step = 1};
+    }
+    YuvToRgb(from, coefficients, shape.width, row);
+  }
+  if (upright) return;
+  const auto stride = static_cast<ptrdiff_t>(width * 3);
+  Store(scratch_.data(),
+        UprightWalk(shape.width, shape.height, stride, parameters.rotation, parameters.flip),
+        OutputSize(parameters, format), format.layout, reinterpret_cast<uint8_t*>(output.data()));
+}
+
+Status RgbConverter::ConvertScaled(const AVFrame& frame, const Shape& shape,
+                                   const StreamParameters& parameters, const OutputFormat& format,
+                                   MutableBytes output) {
   FB_ASSIGN_OR_RETURN(SwsContext * context, ScalerFor(shape));
   // swscale writes past a row's end up to its vector width: into scratch, never into the output.
   const int stride = (shape.to_width * 3 + 127) / 64 * 64;
@@ -218,7 +289,7 @@ Status RgbConverter::Convert(const AVFrame& frame, const StreamParameters& param
   if (rows != shape.to_height) return Status(Code::kInternal, "swscale gave too few rows");
   Store(scratch_.data(),
         UprightWalk(shape.to_width, shape.to_height, stride, parameters.rotation, parameters.flip),
-        size, format.layout, reinterpret_cast<uint8_t*>(output.data()));
+        OutputSize(parameters, format), format.layout, reinterpret_cast<uint8_t*>(output.data()));
   return {};
 }
 

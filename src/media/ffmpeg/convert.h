@@ -36,6 +36,12 @@ class RgbConverter {
     Shape shape;
     AvPtr<SwsContext> context;
   };
+  // 8-bit planar YUV at its own size.
+  void ConvertPlanar(const AVFrame& frame, const Shape& shape, const StreamParameters& parameters,
+                     const OutputFormat& format, MutableBytes output);
+  // Everything else, through swscale.
+  Status ConvertScaled(const AVFrame& frame, const Shape& shape, const StreamParameters& parameters,
+                       const OutputFormat& format, MutableBytes output);
   Result<SwsContext*> ScalerFor(const Shape& shape);
 
   std::vector<Scaler> scalers_;  // most recently used last
