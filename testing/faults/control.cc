@@ -157,8 +157,13 @@ Server::ControlReply Server::ControlRefuse(std::string_view body) {
   }
   const auto seconds = ParseDuration(json["for"].get<std::string>());
   if (!seconds.ok()) return {400, ErrorJson(seconds.status().message())};
-  RefuseFor(std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(*seconds)));
+  const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(*seconds));
+  if (main_loop().InThread()) {
+    RefuseFor(span);
+  } else {
+    main_loop().Post([this, span] { RefuseFor(span); });
+  }
   return {200, "{\"ok\":true}"};
 }
 
