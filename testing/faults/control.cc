@@ -157,8 +157,8 @@ Server::ControlReply Server::ControlRefuse(std::string_view body) {
   }
   const auto seconds = ParseDuration(json["for"].get<std::string>());
   if (!seconds.ok()) return {400, ErrorJson(seconds.status().message())};
-  const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(*seconds));
+  const auto span =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(*seconds));
   if (main_loop().InThread()) {
     RefuseFor(span);
   } else {
