@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 #include <utility>
 #include <vector>
+
+#include ""
 
 namespace forebay::engine {
 namespace {
@@ -72,6 +75,42 @@ Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncSto
         fmt::format("catalog {}/{}", store.async().root_uri(), key));
   }
   return catalog;
+}
+
+std::string LocalCatalogPath(const std::string& source) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return "";
+  std::string_view bare = source;
+  while (bare.ends_with('/')) bare.remove_suffix(1);
+  return fmt::format("{}/.cache/forebay/{}", home, store::s3::HexSha256({AsBytes(bare)}));
+}
+
+Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
+                                                            const std::string& source,
+                                                            const std::string& catalog) {
+  const auto read = [&](const store::Uri& uri,
+                        const std::string& key) -> Result<std::shared_ptr<const catalog::Catalog>> {
+    FB_ASSIGN_OR_RETURN(auto store, stores.StoreFor(uri));
+    return ReadCatalog(store::SyncStore(std::move(store)), key);
+  };
+  if (!catalog.empty()) {
+    FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
+    return read(uri, uri.key);
+  }
+  FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(source));
+  auto beside = read(uri, catalog::DefaultCatalogKey(PrefixOf(uri)));
+  if (beside.ok() ||
+      (beside.code() != Code::kNotFound && beside.code() != Code::kPermissionDenied)) {
+    return beside;
+  }
+  const std::string path = LocalCatalogPath(source);
+  if (path.empty()) return beside;
+  const Result<store::Uri> local = store::ParseUri(path);
+  if (!local.ok()) return beside;
+  auto cached = read(*local, local->key);
+  // Not there either: the first place's answer tells more.
+  if (!cached.ok() && cached.code() == Code::kNotFound) return beside;
+  return cached;
 }
 
 std::string PrefixOf(const store::Uri& source) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catalog/catalog.h"
+#include "engine/store_set.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
 
@@ -15,10 +16,19 @@ namespace forebay::engine {
 Result<std::vector<std::byte>> ReadWhole(const store::SyncStore& store, const std::string& key,
                                          uint64_t bytes_max);
 
-// `prefix`: the source's key with a final '/' (or ""). Errors: kNotFound with the advice to run
-// `forebay index`.
+// Errors: kNotFound with the advice to run `forebay index`; kDataLoss for a damaged one.
 Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncStore& store,
                                                             const std::string& key);
+
+// The catalog at URI `catalog`, or, where that is "", the first there is of
+// SOURCE/.forebay/catalog.fbc and ~/.cache/forebay/<sha256 of SOURCE>.
+Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
+                                                            const std::string& source,
+                                                            const std::string& catalog);
+
+// The file of the second place; "" where there is no home folder. `source` counts without its final
+// slashes.
+std::string LocalCatalogPath(const std::string& source);
 
 // s3://bucket/prefix -> its key as a prefix: "" or ending in '/'.
 std::string PrefixOf(const store::Uri& source);

@@ -1,0 +1,100 @@
+// forebay index SRC
+#include <fmt/core.h>
+
+#include "command.h"
+#include "forebay/video.h"
+#include "output.h"
+
+namespace forebay::cli {
+namespace {
+
+double Percent(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+class Index : public Command {
+ public:
+  std::string name() const override { return "index"; }
+  std::string summary() const override { return "build the catalog of a data set by range reads"; }
+  void Define(Flags& flags) override {
+    flags.Argument("source", &source_, "s3://bucket/prefix/ or a folder");
+    flags.Option("--out", &options_.out, "catalog URI (default: SRC/.forebay/catalog.fbc)");
+    flags.Choice("--format", &format_, {"auto", "video"}, "what the objects are");
+    flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},
+                 "how sync points are checked");
+    flags.Option("--parallel", &parallel_, "objects at a time");
+  }
+
+  int Run(const Context& context) override {
+    if (parallel_ < 1 || parallel_ > 1024) {
+      WriteErr("forebay index: --parallel must be in [1, 1024]\n");
+      return kExitUsage;
+    }
+    options_.parallel = static_cast<uint32_t>(parallel_);
+    Progress progress(context, "index");
+    options_.on_progress = [&](const IndexProgress& now) {
+      progress.Update(now.objects_done, now.objects_total, false);
+      return true;
+    };
+    const Result<IndexReport> report = BuildIndex(source_, context.globals.store, options_);
+    progress.Finish();
+    if (!report.ok()) return context.Fail(report.status());
+    for (const IndexFailure& failure : report->failures) {
+      WriteErr(fmt::format("forebay index: {}: {}\n", failure.uri, failure.why));
+    }
+    for (const std::string& warning : report->warnings) {
+      WriteErr(fmt::format("forebay index: warning: {}\n", warning));
+    }
+    if (!WriteOut(context.globals.json ? Json(*report) : Text(*report))) return kExitOther;
+    return report->objects_failed > 0 ? kExitFailed : kExitOk;
+  }
+
+ private:
+  static std::string Json(const IndexReport& r) {
+    return JsonLine("index")
+        .Add("catalog", r.catalog_uri)
+        .Add("content_hash", r.content_hash)
+        .Add("objects", r.objects)
+        .Add("objects_failed", r.objects_failed)
+        .Add("objects_skipped", r.objects_skipped)
+        .Add("videos", r.videos)
+        .Add("frames", r.frames)
+        .Add("dataset_bytes", r.dataset_bytes)
+        .Add("bytes_read", r.bytes_read)
+        .Add("table_dataset_bytes", r.table_dataset_bytes)
+        .Add("table_bytes_read", r.table_bytes_read)
+        .Add("requests", r.requests)
+        .Add("index_bytes", r.index_bytes)
+        .Take();
+  }
+  static std::string Text(const IndexReport& r) {
+    std::string text = fmt::format(
+        "catalog:   {} ({})\nobjects:   {} ({} videos, {} frames; {} failed, {} left out)\n"
+        "read:      {} of {} ({:.2f}%) in {} GETs\n",
+        r.catalog_uri, HumanSize(r.index_bytes), r.objects, r.videos, r.frames, r.objects_failed,
+        r.objects_skipped, HumanSize(r.bytes_read), HumanSize(r.dataset_bytes),
+        Percent(r.bytes_read, r.dataset_bytes), r.requests);
+    if (r.table_dataset_bytes > 0 && r.table_dataset_bytes != r.dataset_bytes) {
+      text += fmt::format("           {:.2f}% where the container has a sample table\n",
+                          Percent(r.table_bytes_read, r.table_dataset_bytes));
+    }
+    const uint64_t files = r.objects - r.objects_skipped - r.objects_failed;
+    if (files > 0 && r.frames > 0) {
+      text +=
+          fmt::format("index:     {} a file, {} per 600 frames\n", HumanSize(r.index_bytes / files),
+                      HumanSize(r.index_bytes * 600 / r.frames));
+    }
+    return text;
+  }
+
+  std::string source_;
+  std::string format_ = "auto";
+  int64_t parallel_ = 16;
+  IndexOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeIndex() { return std::make_unique<Index>(); }
+
+}  // namespace forebay::cli
