@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include ""
+#include "store/s3/sigv4.h"
 
 namespace forebay::engine {
 namespace {
