@@ -24,7 +24,8 @@ struct CurlTransportOptions {
 };
 
 // Any thread. The transport must be destroyed on the loop's thread after Close has completed, or on
-// any thread after the loop has stopped (requests still in flight then end without OnDone).
+// any thread after the loop has stopped (requests still in flight then end without OnDone); in both
+// cases before the loop itself is.
 Result<std::unique_ptr<HttpTransport>> MakeCurlTransport(sys::EventLoop& loop,
                                                          const CurlTransportOptions& options);
 

@@ -40,7 +40,7 @@ class Read final : public Operation {
   Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) override;
   bool Forgives(const net::HttpHead& head) override;
   void Succeed(const net::HttpTiming& timing) override;
-  void Fail(Status status) override { on_done_(std::move(status)); }
+  void Fail(Status status) override;
 
   Status CheckVersion(const net::HttpHead& head);
   Status CheckRange(const net::HttpHead& head);
@@ -161,6 +161,17 @@ void Read::Succeed(const net::HttpTiming& timing) {
   result_.first_byte = timing.connect + timing.first_byte;
   result_.total = timing.total;
   on_done_(std::move(result_));
+}
+
+void Read::Fail(Status status) {
+  // A server's own refusal names neither version.
+  if (status.code() == Code::kPreconditionFailed && head_.status >= 300) {
+    std::string now = BareEtag(net::FindHeader(head_.headers, "etag"));
+    status = std::move(status).WithContext(
+        fmt::format("the object changed: its etag is {}, {} was expected",
+                    now.empty() ? "another now" : now, request_.etag));
+  }
+  on_done_(std::move(status));
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <random>
 #include <utility>
 
+#include "store/limit_store.h"
+#include "store/retry_store.h"
 #include "store/s3/operation.h"
 #include "store/s3/read.h"
 #include "store/s3/verbs.h"
@@ -64,6 +67,26 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
   }
   return std::shared_ptr<ObjectStore>(
       std::make_shared<S3Store>(std::move(options), std::move(endpoint), transport));
+}
+
+Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
+                                                const AwsConfig& config, const std::string& bucket,
+                                                net::HttpTransport& transport) {
+  FB_ASSIGN_OR_RETURN(
+      std::shared_ptr<ObjectStore> store,
+      MakeS3Store({.bucket = bucket, .config = config, .request_payer = options.request_payer},
+                  transport));
+  store = std::make_shared<LimitStore>(std::move(store), LimitOptions{});
+  auto counters = std::make_shared<StoreCounters>();
+  // Jitter has to differ between processes that start together.
+  RetryOptions retry{.max_attempts = config.max_attempts,
+                     .budget = std::chrono::milliseconds(options.request_timeout_ms),
+                     .seed = std::random_device{}()};
+  retry.on_retry = [counters](Verb verb, Code code) {
+    ++counters->of(verb).retries[static_cast<size_t>(code)];
+  };
+  store = std::make_shared<RetryStore>(std::move(store), std::move(retry));
+  return std::make_shared<MeterStore>(std::move(store), std::move(counters));
 }
 
 }  // namespace forebay::store::s3

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "net/http.h"
+#include "store/meter_store.h"
 #include "store/object_store.h"
 #include "store/s3/credentials.h"
 
@@ -28,5 +29,11 @@ struct S3StoreOptions {
 // on the executor's thread once nothing is in flight, or after the executor has stopped.
 Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport);
+
+// What users get: the same bucket behind the limit, the retries and, outermost, the meter. `config`
+// comes from LoadAwsConfig(options, ..).
+Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
+                                                const AwsConfig& config, const std::string& bucket,
+                                                net::HttpTransport& transport);
 
 }  // namespace forebay::store::s3

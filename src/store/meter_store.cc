@@ -1,0 +1,45 @@
+#include "store/meter_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace forebay::store {
+namespace {
+
+constexpr double kFirstEdgeNs = 100'000;
+
+}  // namespace
+
+Duration LatencyHistogram::UpperEdge(size_t bucket) {
+  return Duration(std::llround(kFirstEdgeNs * std::exp2(static_cast<double>(bucket) / 2)));
+}
+
+void LatencyHistogram::Add(Duration time) {
+  const double ratio = std::max(1.0, static_cast<double>(time.count()) / kFirstEdgeNs);
+  const auto bucket = static_cast<size_t>(std::ceil(2 * std::log2(ratio)));
+  ++buckets_[std::min(bucket, kBuckets - 1)];
+  ++count_;
+  sum_ += time;
+}
+
+Duration LatencyHistogram::Quantile(double q) const {
+  if (count_ == 0) return {};
+  const auto rank = static_cast<uint64_t>(std::ceil(q * static_cast<double>(count_)));
+  uint64_t seen = 0;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    seen += buckets_[i];
+    if (seen >= std::max<uint64_t>(rank, 1)) return UpperEdge(i);
+  }
+  return UpperEdge(kBuckets - 1);
+}
+
+uint64_t VerbCounters::finished() const {
+  return std::accumulate(results.begin(), results.end(), uint64_t{0});
+}
+
+uint64_t VerbCounters::retried() const {
+  return std::accumulate(retries.begin(), retries.end(), uint64_t{0});
+}
+
+}  // namespace forebay::store

@@ -1,0 +1,94 @@
+#include "store/retry_store.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace forebay::store {
+namespace {
+
+bool IsWorthAnother(Code code) {
+  return code == Code::kUnavailable || code == Code::kResourceExhausted || code == Code::kDataLoss;
+}
+
+double Milliseconds(Duration time) { return static_cast<double>(time.count()) * 1e-6; }
+
+}  // namespace
+
+void RetryStore::Launch(std::unique_ptr<Op> op) {
+  FB_ASSERT(executor().InThread());
+  op->id = ++last_id_;
+  Op& kept = *(ops_[op->id] = std::move(op));
+  kept.attempts = 1;
+  kept.Attempt(*this);
+}
+
+std::unique_ptr<RetryStore::Op> RetryStore::Take(OpId id) {
+  auto node = ops_.extract(id);
+  FB_ASSERT(!node.empty());
+  return std::move(node.mapped());
+}
+
+Duration RetryStore::WaitAfter(const Op& op, Code code) {
+  const Duration first =
+      code == Code::kResourceExhausted ? options_.first_wait_throttled : options_.first_wait;
+  const int doublings = std::min(op.attempts - 1, 20);
+  const Duration most = std::min(options_.longest_wait, first * (int64_t{1} << doublings));
+  return Duration(static_cast<int64_t>(static_cast<double>(most.count()) * random_.NextDouble()));
+}
+
+void RetryStore::AttemptFailed(Op& op, Status status) {
+  status = std::move(status).WithDetail({.attempt = op.attempts});
+  const Code code = status.code();
+  const Time now = executor().Now();
+  const Duration wait = IsWorthAnother(code) ? WaitAfter(op, code) : Duration::zero();
+  const bool again = IsWorthAnother(code) && !op.cancelled && op.attempts < options_.max_attempts &&
+                     now + wait < op.deadline;
+  if (again) {
+    if (options_.on_retry) options_.on_retry(op.verb, code);
+    op.last = std::move(status);
+    op.timer = executor().PostAt(now + wait, [this, &op] {
+      op.timer = 0;
+      ++op.attempts;
+      op.Attempt(*this);
+    });
+    return;
+  }
+  if (op.attempts > 1) {
+    std::string context =
+        fmt::format("after {} attempts in {:.0f} ms", op.attempts, Milliseconds(now - op.started));
+    // Out of time says little by itself: what went wrong before is the cause.
+    if (code == Code::kDeadlineExceeded && !op.last.ok()) {
+      context += fmt::format(" (the one before: {})", op.last.message());
+    }
+    if (op.verb == Verb::kCompleteUpload && code == Code::kNotFound) {
+      context += " (an attempt whose answer was lost may have completed the upload)";
+    }
+    status = std::move(status).WithContext(context);
+  }
+  const std::unique_ptr<Op> self = Take(op.id);
+  self->Fail(std::move(status));
+}
+
+void RetryStore::Cancel(OpId id) {
+  FB_ASSERT(executor().InThread());
+  const auto found = ops_.find(id);
+  if (found == ops_.end() || found->second->cancelled) return;
+  Op& op = *found->second;
+  op.cancelled = true;
+  if (op.inner_op != 0) {
+    inner().Cancel(op.inner_op);
+    return;
+  }
+  // Between attempts: nothing is in flight.
+  executor().CancelTimer(std::exchange(op.timer, 0));
+  executor().Post([this, id] {
+    const std::unique_ptr<Op> self = Take(id);
+    self->Fail(Status(Code::kCancelled, fmt::format("cancelled between attempts; the last: {}",
+                                                    self->last.message())));
+  });
+}
+
+}  // namespace forebay::store
