@@ -51,8 +51,8 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
         transport_, net::MakeCurlTransport(
                         *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl}));
   }
-  return store::s3::MakeS3Store(
-      {.bucket = bucket, .config = *aws_, .request_payer = options_.request_payer}, *transport_);
+  FB_ASSIGN_OR_RETURN(auto store, store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_));
+  return std::shared_ptr<store::ObjectStore>(std::move(store));
 }
 
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri& uri) {
