@@ -8,11 +8,6 @@
 
 namespace forebay::testing {
 
-// The frames of stream `stream` in presentation order, each by the CRC-32 of its planes without
-// padding, as `ffmpeg -f framehash -hash crc32` prints it: every frame that comes out, none
-// repeated or dropped, neither rotated nor scaled.
-Result<std::vector<uint32_t>> FramesByFfmpeg(const std::string& path, int stream);
-
 uint32_t Crc32(ByteView bytes);
 
 // A file of the video corpus.
@@ -23,6 +18,9 @@ struct CorpusVideo {
   std::string reject;   // not empty: cannot be indexed, and the reason holds these words
   std::string compare;  // FramesByFfmpeg is the truth of "all" frames, of the "tail", or "none"
 };
+
+// The frames of a stream in presentation order, each by the CRC-32 of its planes without padding.
+Result<std::vector<uint32_t>> FramesByFfmpeg(const CorpusVideo& video, int stream);
 
 // The corpus of testing/video_corpus.py, made where it is not yet.
 Result<std::vector<CorpusVideo>> VideoCorpus();

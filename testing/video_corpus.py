@@ -8,13 +8,15 @@ picture with noise, so that no two frames are alike. Nothing is done when FOLDER
 several processes may ask for the same FOLDER at once. FOLDER/corpus.tsv lists the files, a line
 each: name, FFmpeg's indices of the streams to look at (with commas), whether `ffmpeg -f framehash`
 is the truth for their frames (all, tail: of the last of them, none), and words of the reason if
-the file cannot be indexed.
+the file cannot be indexed. FOLDER/truth/NAME.STREAM holds that framehash output (CRC-32 of every
+frame that comes out, none repeated or dropped, neither rotated nor scaled).
 """
 
 import concurrent.futures
 import fcntl
 import hashlib
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -41,6 +43,13 @@ class Corpus:
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+
+    def write_truth(self, name, stream):
+        """Asks ffmpeg for the frames."""
+        command = ["ffmpeg", "-nostdin", "-v", "fatal", "-threads", "1", "-noautorotate", "-i", name,
+                   "-map", f"0:{stream}", "-autoscale", "0", "-fps_mode", "passthrough", "-f",
+                   "framehash", "-hash", "crc32", f"truth/{name}.{stream}"]
+        subprocess.run(command, cwd=self.folder, check=True)
 
     def encode(self, name, *options, frames=FRAMES, source=SOURCE, pixels="yuv420p", before=()):
         self.ffmpeg(*before, "-f", "lavfi", "-i", source, "-frames:v", frames, "-threads", 1,
@@ -356,7 +365,9 @@ def copied_files(c: Corpus):
 def odd_files(c: Corpus):
     """Streams that disagree with their container, or do not belong in one."""
     copy = c.copy
-    copy("no_b.mp4", "bad_pts.mkv", "-bsf:v", r"setts=pts=if(eq(mod(N\,40)\,20)\,PTS-4096\,PTS)")
+    copy("closed_b.mp4", "bad_pts.mkv", "-bsf:v", "setts=pts=DTS")
+    copy("closed_b.mp4", "bad_pts.mp4", "-bsf:v", "setts=pts=DTS")
+    copy("cra_rasl.mp4", "bad_pts_hevc.mp4", "-bsf:v", "setts=pts=DTS", "-tag:v", "hvc1")
     copy("closed_b.mp4", "no_key.mp4", "-bsf:v", r"noise=drop=eq(n\,0)*1", before=["-t", 0.7])
     c.ffmpeg("-i", "closed_b.mp4", "-c", "copy", "-encryption_scheme", "cenc-aes-ctr",
              "-encryption_key", "00112233445566778899aabbccddeeff",
@@ -415,11 +426,17 @@ def make(folder: pathlib.Path):
             done.result()
     for step in (copied_files, odd_files, patched_files):
         step(corpus)
+    truths = []
     for path in sorted(folder.iterdir()):
         name = path.name
-        if name in NOT_VIDEOS or name.startswith("corpus"):
+        if name in NOT_VIDEOS or name.startswith("corpus") or path.is_dir():
             continue
+        if name not in REJECTED:
+            truths += [(name, stream) for stream in STREAMS.get(name, [0])]
         corpus.add(name, STREAMS.get(name, [0]), REJECTED.get(name, ""), TRUTH.get(name, "all"))
+    (folder / "truth").mkdir()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda truth: corpus.write_truth(*truth), truths))
     (folder / "corpus.tsv").write_text("".join(corpus.lines))
 
 
@@ -437,7 +454,9 @@ def main() -> int:
         if stamp_file.exists() and stamp_file.read_text() == stamp:
             return 0
         for path in folder.iterdir():
-            if path.name != "corpus.lock":
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != "corpus.lock":
                 path.unlink()
         make(folder)
         stamp_file.write_text(stamp)

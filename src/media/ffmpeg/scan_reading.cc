@@ -142,7 +142,8 @@ class Stream {
     }
     MarkLeading();
     if (index.access == Access::kDemux) {
-      FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &index, report));
+      SetEntries();
+      FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &scan().entries, &index, report));
     }
     const bool sound = TimesAreSound(scan());
     const bool doubted = options.verify != Verified::kNone && !doubt_.empty();
@@ -213,6 +214,16 @@ class Stream {
         if (claimed && doubt_.empty()) {
           doubt_ = fmt::format("packet {} is marked as a sync point, its bytes do not prove it", i);
         }
+    }
+  }
+
+  // Everything that may turn out to be a sync point.
+  void SetEntries() {
+    const auto& packets = scan().index.packets;
+    for (size_t i = 0; i < packets.size(); ++i) {
+      const Sync sync = scan().heads[i].sync;
+      const bool key = (packets[i].flags & Packet::kKey) != 0;
+      scan().entries.push_back(key || sync == Sync::kGradual || sync == Sync::kIntra);
     }
   }
 

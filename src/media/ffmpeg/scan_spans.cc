@@ -198,8 +198,8 @@ uint64_t HashOfPayload(ByteView payload) {
   return hash;
 }
 
-Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed, VideoIndex* index,
-                 ScanReport* report) {
+Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed,
+                 std::vector<bool>* entries, VideoIndex* index, ScanReport* report) {
   CachedSource source(object);
   const bool matroska = index->container == "matroska";
   if (!matroska && index->container != "mpegts" && index->container != "mpeg") {
@@ -219,12 +219,14 @@ Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed
   const auto n = static_cast<uint32_t>(index->packets.size());
   uint32_t next_sync = n, removed = 0;
   for (uint32_t i = n; i-- > 0;) {
-    if ((index->packets[i].flags & Packet::kKey) == 0) continue;
+    if (!(*entries)[i]) continue;
     const uint32_t last = std::min(n - 1, next_sync - 1 + kBeyond);
     FB_ASSIGN_OR_RETURN(const bool same, checker.Check(i, last));
     if (same) {
       next_sync = i;
     } else {
+      (*entries)[i] = false;
+      if ((index->packets[i].flags & Packet::kKey) == 0) continue;
       index->packets[i].flags &= static_cast<uint8_t>(~Packet::kKey);
       ++removed;
     }

@@ -14,11 +14,11 @@ struct DemuxedPacket {
 };
 uint64_t HashOfPayload(ByteView payload);
 
-// Sets offset and size of the packets to their spans, payload_sizes and demux_header, and takes the
-// sync flag from packets from which a demux does not give the same packets again. The index's
-// packets are those of `demuxed`. Errors: kUnimplemented (a container that is not known how to
-// enter), ReadAt's.
-Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed, VideoIndex* index,
-                 ScanReport* report);
+// Sets offset and size of the packets to their spans, payload_sizes and demux_header. `entries` are
+// the packets at which runs may want to start; those from which a demux does not give the same
+// packets again are taken out of it, and lose their sync flag. The index's packets are those of
+// `demuxed`. Errors: kUnimplemented (a container that is not known how to enter), ReadAt's.
+Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed,
+                 std::vector<bool>* entries, VideoIndex* index, ScanReport* report);
 
 }  // namespace forebay::media::ffmpeg

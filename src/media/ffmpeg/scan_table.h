@@ -20,6 +20,8 @@ struct StreamScan {
   std::vector<int64_t> orders;
   // Packets at which the container changes the extradata, with index.parameter_sets's number.
   std::vector<std::pair<uint32_t, uint16_t>> set_changes;
+  // kDemux: the packets at which a demux may start; empty: all.
+  std::vector<bool> entries;
   // Why the container's word is not enough, so that the stream has to be decoded; empty: it is.
   std::string doubt;
 };

@@ -194,6 +194,7 @@ class Verifier {
 
   // May decoding start here, by the first bytes or, for codecs that are not read, the container?
   bool IsCandidate(uint32_t i) const {
+    if (!scan_.entries.empty() && !scan_.entries[i]) return false;
     if (scan_.reader.intra_only()) return true;
     if (!scan_.reader.understands()) return (index_.packets[i].flags & Packet::kKey) != 0;
     return scan_.heads[i].sync != Sync::kNone && scan_.heads[i].sync != Sync::kUnknown;

@@ -1,0 +1,180 @@
+// Scan and decode together on every kind of file: each frame, asked for by number in several
+// orders, is the one that the ffmpeg program gives; what cannot be indexed says why.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.h"
+#include "media/media.h"
+#include "testing/ffmpeg_truth.h"
+
+namespace forebay::media {
+namespace {
+
+using forebay::testing::CorpusVideo;
+using forebay::testing::Crc32;
+using forebay::testing::FramesByFfmpeg;
+using forebay::testing::VideoCorpus;
+
+// A file, read by ranges; of some ranges only, where they are given.
+class RangedFile : public FetchedBytes {
+ public:
+  explicit RangedFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY)) {}
+  ~RangedFile() override { close(file_); }
+
+  uint64_t size() const {
+    struct stat info{};
+    return fstat(file_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  }
+  void Restrict(std::vector<ByteRange> ranges) { ranges_ = std::move(ranges); }
+
+  Status Read(ByteRange range, MutableBytes into) const {
+    const ssize_t got = pread(file_, into.data(), into.size(), static_cast<off_t>(range.offset));
+    if (got == static_cast<ssize_t>(into.size()) && range.size() == into.size()) return {};
+    return Status(Code::kDataLoss, "not in the file");
+  }
+  Status Copy(ByteRange range, MutableBytes into) const override {
+    const auto holds = [&](const ByteRange& r) { return r.Contains(range); };
+    if (!std::ranges::any_of(ranges_, holds)) return Status(Code::kDataLoss, "not fetched");
+    return Read(range, into);
+  }
+
+ private:
+  int file_;
+  std::vector<ByteRange> ranges_;
+};
+
+Result<std::vector<VideoIndex>> ScanFile(const RangedFile& file, Verified verify,
+                                         ScanReport* report) {
+  ScanOptions options;
+  options.verify = verify;
+  const ReadAt read = [&](ByteRange range, MutableBytes into) { return file.Read(range, into); };
+  return ScanVideo(read, file.size(), options, report);
+}
+
+// Decodes `numbers` in one call and compares each with the truth. True if all is well.
+bool FramesAreRight(VideoDecoder& decoder, const VideoIndex& index, RangedFile& file,
+                    const std::vector<uint32_t>& truth, const std::vector<uint32_t>& numbers) {
+  const auto runs = PlanDecode(index, numbers);
+  if (!runs.ok()) {
+    ADD_FAILURE() << runs.status().ToString();
+    return false;
+  }
+  file.Restrict(RangesOf(index, *runs, 0));
+  size_t came = 0;
+  std::vector<uint32_t> wrong;
+  const Status status = decoder.DecodeNative(index, *runs, file, [&](NativeFrame frame) {
+    ++came;
+    if (Crc32(frame.bytes) != truth[frame.frame]) wrong.push_back(frame.frame);
+    return Status();
+  });
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(wrong.empty()) << wrong.size() << " wrong frames, the first is " << wrong.front();
+  if (status.ok()) {
+    EXPECT_EQ(came, numbers.size());
+  }
+  return status.ok() && wrong.empty() && came == numbers.size();
+}
+
+std::vector<uint32_t> Numbers(size_t count) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+void Shuffle(std::vector<uint32_t>* numbers) {
+  Random random(11);
+  for (size_t i = numbers->size(); i > 1; --i) {
+    std::swap((*numbers)[i - 1], (*numbers)[random.NextBelow(i)]);
+  }
+}
+
+std::unique_ptr<VideoDecoder> NewDecoder() {
+  auto decoder = VideoDecoder::Make({});
+  EXPECT_TRUE(decoder.ok()) << decoder.status().ToString();
+  return decoder.ok() ? *std::move(decoder) : nullptr;
+}
+
+// Ascending in one call, then one by one backwards and shuffled with one decoder, and some with a
+// decoder each; of those one by one, each `every`th. Stops at the first way that goes wrong.
+void ExpectExactFrames(const VideoIndex& index, RangedFile& file,
+                       const std::vector<uint32_t>& truth, uint32_t every) {
+  ASSERT_EQ(index.frames.size(), truth.size());
+  auto decoder = NewDecoder();
+  ASSERT_NE(decoder, nullptr);
+  std::vector<uint32_t> numbers = Numbers(truth.size());
+  SCOPED_TRACE("in one call");
+  if (!FramesAreRight(*decoder, index, file, truth, numbers)) return;
+  SCOPED_TRACE("then one by one");
+  for (uint32_t i = static_cast<uint32_t>(truth.size()); i-- > 0;) {
+    if (i % (2 * every) == every && !FramesAreRight(*decoder, index, file, truth, {i})) return;
+  }
+  SCOPED_TRACE("then shuffled, and with fresh decoders");
+  Shuffle(&numbers);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i % (4 * every) == 0) decoder = NewDecoder();
+    if (i % every == 0 && !FramesAreRight(*decoder, index, file, truth, {numbers[i]})) return;
+  }
+}
+
+const std::vector<CorpusVideo>& Corpus() {
+  static const std::vector<CorpusVideo> videos = [] {
+    auto corpus = VideoCorpus();
+    EXPECT_TRUE(corpus.ok()) << corpus.status().ToString();
+    return corpus.ok() ? *std::move(corpus) : std::vector<CorpusVideo>();
+  }();
+  return videos;
+}
+
+// One file of the corpus by its scan; false: it is not to be indexed, and is not.
+bool ExpectIndexed(const CorpusVideo& video, const Result<std::vector<VideoIndex>>& indexes) {
+  if (!video.reject.empty()) {
+    EXPECT_FALSE(indexes.ok());
+    if (!indexes.ok()) {
+      EXPECT_NE(indexes.status().message().find(video.reject), std::string::npos)
+          << indexes.status().ToString();
+    }
+    return false;
+  }
+  EXPECT_TRUE(indexes.ok()) << indexes.status().ToString();
+  return indexes.ok();
+}
+
+class Corpora : public ::testing::TestWithParam<Verified> {};
+
+TEST_P(Corpora, give_the_frames_that_ffmpeg_gives) {
+  ASSERT_GT(Corpus().size(), 60u);
+  const char* only = std::getenv("FOREBAY_CORPUS_ONLY");
+  for (const CorpusVideo& video : Corpus()) {
+    if (only != nullptr && video.name != only) continue;
+    SCOPED_TRACE(video.name);
+    RangedFile file(video.path);
+    ScanReport report;
+    const auto indexes = ScanFile(file, GetParam(), &report);
+    if (!ExpectIndexed(video, indexes) || video.compare == "none") continue;
+    EXPECT_EQ(indexes->size(), video.streams.size());
+    for (size_t i = 0; i < std::min(indexes->size(), video.streams.size()); ++i) {
+      EXPECT_EQ((*indexes)[i].stream, static_cast<uint32_t>(video.streams[i]));
+      auto known = FramesByFfmpeg(video, video.streams[i]);
+      ASSERT_TRUE(known.ok()) << known.status().ToString();
+      std::vector<uint32_t> truth = *std::move(known);
+      const size_t count = (*indexes)[i].frames.size();
+      if (video.compare == "tail" && count < truth.size()) {
+        truth.erase(truth.begin(), truth.end() - static_cast<ptrdiff_t>(count));
+      }
+      ExpectExactFrames((*indexes)[i], file, truth, GetParam() == Verified::kFull ? 12 : 3);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scanned, Corpora, ::testing::Values(Verified::kHeads, Verified::kFull),
+                         [](const auto& each) {
+                           return each.param == Verified::kHeads ? "by_heads" : "in_full";
+                         });
+
+}  // namespace
+}  // namespace forebay::media
