@@ -7,7 +7,6 @@ extern "C" {
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 namespace forebay::testing {
@@ -28,6 +27,19 @@ Result<std::vector<uint32_t>> FramesByFfmpeg(const CorpusVideo& video, int strea
 uint32_t Crc32(ByteView bytes) {
   const AVCRC* table = av_crc_get_table(AV_CRC_32_IEEE_LE);
   return ~av_crc(table, UINT32_MAX, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+}
+
+uint64_t RangeFile::size() {
+  file_.seekg(0, std::ios::end);
+  return static_cast<uint64_t>(file_.tellg());
+}
+
+Status RangeFile::Read(ByteRange range, MutableBytes into) {
+  file_.clear();
+  file_.seekg(static_cast<std::streamoff>(range.offset));
+  file_.read(reinterpret_cast<char*>(into.data()), static_cast<std::streamsize>(into.size()));
+  if (file_ && range.size() == into.size()) return {};
+  return Status(Code::kDataLoss, "not in the file");
 }
 
 Result<std::vector<CorpusVideo>> VideoCorpus() {

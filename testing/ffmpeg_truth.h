@@ -1,6 +1,7 @@
 // What the ffmpeg program makes of a video: the truth that exact frames are compared with.
 #pragma once
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,17 @@ struct CorpusVideo {
 
 // The frames of a stream in presentation order, each by the CRC-32 of its planes without padding.
 Result<std::vector<uint32_t>> FramesByFfmpeg(const CorpusVideo& video, int stream);
+
+// A file, read by ranges.
+class RangeFile {
+ public:
+  explicit RangeFile(const std::string& path) : file_(path, std::ios::binary) {}
+  uint64_t size();
+  Status Read(ByteRange range, MutableBytes into);
+
+ private:
+  std::ifstream file_;
+};
 
 // The corpus of testing/video_corpus.py, made where it is not yet.
 Result<std::vector<CorpusVideo>> VideoCorpus();

@@ -1,9 +1,6 @@
 // Scan and decode together on every kind of file: each frame, asked for by number in several
 // orders, is the one that the ffmpeg program gives; what cannot be indexed says why.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -18,38 +15,26 @@ namespace {
 using forebay::testing::CorpusVideo;
 using forebay::testing::Crc32;
 using forebay::testing::FramesByFfmpeg;
+using forebay::testing::RangeFile;
 using forebay::testing::VideoCorpus;
 
-// A file, read by ranges; of some ranges only, where they are given.
-class RangedFile : public FetchedBytes {
+// The bytes of some ranges of a file.
+class Fetched : public FetchedBytes {
  public:
-  explicit RangedFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY)) {}
-  ~RangedFile() override { close(file_); }
-
-  uint64_t size() const {
-    struct stat info{};
-    return fstat(file_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-  }
-  void Restrict(std::vector<ByteRange> ranges) { ranges_ = std::move(ranges); }
-
-  Status Read(ByteRange range, MutableBytes into) const {
-    const ssize_t got = pread(file_, into.data(), into.size(), static_cast<off_t>(range.offset));
-    if (got == static_cast<ssize_t>(into.size()) && range.size() == into.size()) return {};
-    return Status(Code::kDataLoss, "not in the file");
-  }
+  Fetched(RangeFile* file, std::vector<ByteRange> ranges)
+      : file_(*file), ranges_(std::move(ranges)) {}
   Status Copy(ByteRange range, MutableBytes into) const override {
     const auto holds = [&](const ByteRange& r) { return r.Contains(range); };
     if (!std::ranges::any_of(ranges_, holds)) return Status(Code::kDataLoss, "not fetched");
-    return Read(range, into);
+    return file_.Read(range, into);
   }
 
  private:
-  int file_;
+  RangeFile& file_;
   std::vector<ByteRange> ranges_;
 };
 
-Result<std::vector<VideoIndex>> ScanFile(const RangedFile& file, Verified verify,
-                                         ScanReport* report) {
+Result<std::vector<VideoIndex>> ScanFile(RangeFile& file, Verified verify, ScanReport* report) {
   ScanOptions options;
   options.verify = verify;
   const ReadAt read = [&](ByteRange range, MutableBytes into) { return file.Read(range, into); };
@@ -57,17 +42,17 @@ Result<std::vector<VideoIndex>> ScanFile(const RangedFile& file, Verified verify
 }
 
 // Decodes `numbers` in one call and compares each with the truth. True if all is well.
-bool FramesAreRight(VideoDecoder& decoder, const VideoIndex& index, RangedFile& file,
+bool FramesAreRight(VideoDecoder& decoder, const VideoIndex& index, RangeFile& file,
                     const std::vector<uint32_t>& truth, const std::vector<uint32_t>& numbers) {
   const auto runs = PlanDecode(index, numbers);
   if (!runs.ok()) {
     ADD_FAILURE() << runs.status().ToString();
     return false;
   }
-  file.Restrict(RangesOf(index, *runs, 0));
+  const Fetched bytes(&file, RangesOf(index, *runs, 0));
   size_t came = 0;
   std::vector<uint32_t> wrong;
-  const Status status = decoder.DecodeNative(index, *runs, file, [&](NativeFrame frame) {
+  const Status status = decoder.DecodeNative(index, *runs, bytes, [&](NativeFrame frame) {
     ++came;
     if (Crc32(frame.bytes) != truth[frame.frame]) wrong.push_back(frame.frame);
     return Status();
@@ -101,8 +86,8 @@ std::unique_ptr<VideoDecoder> NewDecoder() {
 
 // Ascending in one call, then one by one backwards and shuffled with one decoder, and some with a
 // decoder each; of those one by one, each `every`th. Stops at the first way that goes wrong.
-void ExpectExactFrames(const VideoIndex& index, RangedFile& file,
-                       const std::vector<uint32_t>& truth, uint32_t every) {
+void ExpectExactFrames(const VideoIndex& index, RangeFile& file, const std::vector<uint32_t>& truth,
+                       uint32_t every) {
   ASSERT_EQ(index.frames.size(), truth.size());
   auto decoder = NewDecoder();
   ASSERT_NE(decoder, nullptr);
@@ -152,7 +137,7 @@ TEST_P(Corpora, give_the_frames_that_ffmpeg_gives) {
   for (const CorpusVideo& video : Corpus()) {
     if (only != nullptr && video.name != only) continue;
     SCOPED_TRACE(video.name);
-    RangedFile file(video.path);
+    RangeFile file(video.path);
     ScanReport report;
     const auto indexes = ScanFile(file, GetParam(), &report);
     if (!ExpectIndexed(video, indexes) || video.compare == "none") continue;

@@ -1,8 +1,6 @@
 // What a scan reads, what it makes of tables that lie, and how it fails. That its frames are the
 // right ones is corpus_test's matter.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -15,6 +13,7 @@
 namespace forebay::media {
 namespace {
 
+using forebay::testing::RangeFile;
 using forebay::testing::VideoCorpus;
 
 std::string PathOf(const std::string& name) {
@@ -101,17 +100,10 @@ TEST(Scan, reads_other_containers_once) {
 }
 
 TEST(Scan, finds_packets_past_4_gib_without_reading_up_to_them) {
-  const std::string path = PathOf("over_4_gib.mp4");
-  const int file = open(path.c_str(), O_RDONLY);
-  ASSERT_GE(file, 0);
-  const auto size = static_cast<uint64_t>(lseek(file, 0, SEEK_END));
-  const ReadAt read = [&](ByteRange range, MutableBytes into) {
-    const ssize_t got = pread(file, into.data(), into.size(), static_cast<off_t>(range.offset));
-    return got == static_cast<ssize_t>(into.size()) ? Status() : Status(Code::kInternal, "short");
-  };
+  RangeFile file(PathOf("over_4_gib.mp4"));
+  const ReadAt read = [&](ByteRange range, MutableBytes into) { return file.Read(range, into); };
   ScanReport report;
-  const auto indexes = ScanVideo(read, size, {}, &report);
-  close(file);
+  const auto indexes = ScanVideo(read, file.size(), {}, &report);
   ASSERT_TRUE(indexes.ok()) << indexes.status().ToString();
   EXPECT_GT(indexes->front().packets.front().offset, uint64_t{5} << 30);
   EXPECT_LT(report.bytes_wanted, 12u << 10);
