@@ -116,7 +116,7 @@ class Loader:
         self._dataset = dataset
         self._store = to_store_options(dataset.storage_options)
         self._lock = threading.RLock()  # one consumer at a time
-        self._iterator = None  # the latest
+        self._progress = None  # of the latest iterator
         self._started = False  # threads may live
         self._at_start_of = 0  # the epoch that the next batch opens; None: in the middle of one
         self._process = os.getpid()
@@ -129,11 +129,11 @@ class Loader:
     def __iter__(self):
         with self._lock:
             core = self._live_core()
-            left = self._iterator
+            left = self._progress
             if self._leave_iterator(core):
                 self._jump(core, left.epoch + 1)
-            self._iterator = _Epoch(self)
-            return self._iterator
+            self._progress = _Progress()
+            return _Epoch(self, self._progress)
 
     def __len__(self):
         """Batches of one whole epoch, exactly."""
@@ -172,9 +172,9 @@ class Loader:
         with self._lock:
             core = self._live_core()
             core.load_state(_to_core_state(state))
-            if self._iterator is not None:
-                self._iterator.leave()
-                self._iterator = None
+            if self._progress is not None:
+                self._progress.left = True
+                self._progress = None
             loaded = core.state()
             self._at_start_of = loaded.epoch if loaded.position == 0 else None
 
@@ -233,7 +233,7 @@ class Loader:
         )
 
     def __reduce__(self):
-        moved = self._iterator is not None or self._at_start_of != 0
+        moved = self._progress is not None or self._at_start_of != 0
         return _unpickle, (self._arguments, self.state_dict() if moved else None)
 
     # Within.
@@ -271,15 +271,15 @@ class Loader:
 
     def _leave_iterator(self, core):
         """Ends the latest iterator. True: it was left in the middle of an epoch."""
-        left, self._iterator = self._iterator, None
+        left, self._progress = self._progress, None
         if left is None:
             return False
-        left.leave()
-        if left.done or not left.delivered:
+        left.left = True
+        if left.done or left.epoch is None:
             return False
         # `zip(range(len(loader)), loader)` takes every batch and never asks for the end. Asking
         # here keeps what is fetched ahead of the next epoch.
-        if left.delivered_last and core.wait_ready(self._timeout) and core.next(_KINDS["dlpack"]) is None:
+        if left.last and core.wait_ready(self._timeout) and core.next(_KINDS["dlpack"]) is None:
             self._note_end(core)
             return False
         return True
@@ -288,7 +288,7 @@ class Loader:
         state = core.state()
         self._at_start_of = state.epoch if state.position == 0 else state.epoch + 1
 
-    def _next(self, iterator):
+    def _next(self, progress):
         with self._lock:
             core = self._live_core()
             self._started = True
@@ -302,7 +302,7 @@ class Loader:
                 return None
             arrays, step, epoch = batch
             self._at_start_of = None
-            iterator.note(epoch, step + 1 >= core.batches_per_epoch)
+            progress.epoch, progress.last = epoch, step + 1 >= core.batches_per_epoch
             return self._finish(arrays)
 
     def _finish(self, arrays):
@@ -323,37 +323,38 @@ class Loader:
         return tensor.view(self._torch.bool) if name == "_pad" else tensor
 
 
+class _Progress:
+    """How far an iterator came; apart from it, so that loader and iterator form no cycle."""
+
+    def __init__(self):
+        self.left = False  # iter(), set_epoch() or load_state_dict() was called since
+        self.done = False
+        self.epoch = None  # of the latest batch; None: there was none yet
+        self.last = False  # that batch is the last of its epoch
+
+
 class _Epoch:
     """The batches of one epoch. Still usable after an exception: it goes on where it stood."""
 
-    def __init__(self, loader):
+    def __init__(self, loader, progress):
         self._loader = loader
-        self._left = False
-        self.done = False
-        self.epoch = None  # of the latest batch
-        self.delivered_last = False
-
-    @property
-    def delivered(self):
-        return self.epoch is not None
-
-    def note(self, epoch, last):
-        self.epoch, self.delivered_last = epoch, last
+        self._progress = progress
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.done:
+        progress = self._progress
+        if progress.done:
             raise StopIteration
-        if self._left:
+        if progress.left:
             raise InvalidArgumentError(
                 "this iterator was left: iter(), set_epoch() or load_state_dict() was called since"
             )
         thread = threading.current_thread()
         _inside.add(thread)
         try:
-            batch = self._loader._next(self)
+            batch = self._loader._next(progress)
         except CancelledError:
             if _exiting.is_set() and thread.daemon:
                 raise SystemExit from None  # ends the thread, silently
@@ -361,12 +362,9 @@ class _Epoch:
         finally:
             _inside.discard(thread)
         if batch is None:
-            self.done = True
+            progress.done = True
             raise StopIteration
         return batch
-
-    def leave(self):
-        self._left = True
 
 
 def _loader_options(arguments):

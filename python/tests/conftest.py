@@ -50,7 +50,7 @@ def path_of(uri):
 
 @pytest.fixture
 def clips(drives):
-    """19 clips a scene: 57 samples."""
+    """18 clips a scene: 54 samples."""
     return fb.VideoClips(drives, frames=4, step=2, hop=3)
 
 

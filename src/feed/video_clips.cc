@@ -86,6 +86,7 @@ uint64_t ClipBytesMax(const media::VideoIndex& index, uint64_t frames) {
 }
 
 struct CameraPlan {
+  uint32_t object;  // of the catalog
   std::shared_ptr<const media::VideoIndex> index;
   std::vector<media::DecodeRun> runs;
   std::vector<uint32_t> frames;    // as wanted, in clip order
@@ -117,14 +118,23 @@ class UnitReader : public media::FetchedBytes {
 
 class ClipDecoder : public SampleDecoder {
  public:
-  ClipDecoder(std::unique_ptr<media::VideoDecoder> decoder,
+  ClipDecoder(std::shared_ptr<const catalog::Catalog> catalog,
+              std::unique_ptr<media::VideoDecoder> decoder,
               const std::vector<media::OutputFormat>& formats)
-      : decoder_(std::move(decoder)), formats_(formats) {}
+      : catalog_(std::move(catalog)), decoder_(std::move(decoder)), formats_(formats) {}
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
                 std::span<const MutableBytes> arrays) override {
     const CameraPlan& camera = static_cast<const ClipPlan*>(plan.detail.get())->cameras[unit];
-    const MutableBytes out = arrays[unit];
+    Status status = DecodeCamera(camera, unit, bytes, arrays[unit]);
+    if (status.ok()) return status;
+    return std::move(status).WithDetail(
+        {.uri = catalog_->source_uri() + catalog_->object(camera.object).key});
+  }
+
+ private:
+  Status DecodeCamera(const CameraPlan& camera, size_t unit, const UnitBytes& bytes,
+                      MutableBytes out) {
     const UnitReader reader(bytes);
     if (camera.distinct.size() == camera.frames.size()) {
       return decoder_->DecodeRgb(*camera.index, camera.runs, reader, formats_[unit], out);
@@ -142,7 +152,7 @@ class ClipDecoder : public SampleDecoder {
     return {};
   }
 
- private:
+  std::shared_ptr<const catalog::Catalog> catalog_;
   std::unique_ptr<media::VideoDecoder> decoder_;
   const std::vector<media::OutputFormat>& formats_;
   std::vector<std::byte> scratch_;
@@ -324,7 +334,8 @@ Result<SamplePlan> VideoClips::PlanSample(uint64_t sample, uint64_t gap_bytes) c
   auto detail = std::make_shared<ClipPlan>();
   SamplePlan plan;
   for (const Camera& camera : scenes_[s].cameras) {
-    CameraPlan wanted{.index = camera.index, .runs = {}, .frames = {}, .distinct = {}};
+    CameraPlan wanted{
+        .object = camera.object, .index = camera.index, .runs = {}, .frames = {}, .distinct = {}};
     for (uint32_t i = 0; i < options_.frames; ++i) {
       const uint32_t frame = start + i * options_.step;
       wanted.frames.push_back(camera.frame_of.empty() ? frame : camera.frame_of[frame]);
@@ -353,7 +364,7 @@ Result<std::unique_ptr<SampleDecoder>> VideoClips::MakeDecoder() const {
                       media::VideoDecoder::Make({.open_decoders_max = static_cast<uint32_t>(
                                                      std::max<size_t>(16, 2 * cameras_.size()))}));
   return std::unique_ptr<SampleDecoder>(
-      std::make_unique<ClipDecoder>(std::move(decoder), formats_));
+      std::make_unique<ClipDecoder>(catalog_, std::move(decoder), formats_));
 }
 
 std::string VideoClips::DescribeSample(uint64_t sample) const {
