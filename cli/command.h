@@ -90,7 +90,9 @@ int RunApp(int argc, char** argv, CommandList commands);
 
 std::unique_ptr<Command> MakeCat();
 std::unique_ptr<Command> MakeCp();
+std::unique_ptr<Command> MakeFrames();
 std::unique_ptr<Command> MakeIndex();
+std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeLs();
 std::unique_ptr<Command> MakeStat();
 

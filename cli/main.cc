@@ -7,7 +7,9 @@ int main(int argc, char** argv) {
   CommandList commands;
   commands.push_back(MakeCat());
   commands.push_back(MakeCp());
+  commands.push_back(MakeFrames());
   commands.push_back(MakeIndex());
+  commands.push_back(MakeInspect());
   commands.push_back(MakeLs());
   commands.push_back(MakeStat());
   return RunApp(argc, argv, std::move(commands));

@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "store/pinned_object.h"
 #include "sys/thread.h"
 
 namespace forebay::catalog {
@@ -14,50 +15,6 @@ namespace {
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 constexpr size_t kWarningsMax = 1000;
-
-// Reads ranges of one object version and counts them.
-class ObjectReader {
- public:
-  ObjectReader(const store::SyncStore& store, const store::ObjectInfo& object)
-      : store_(store), object_(object) {}
-
-  Status ReadMany(const std::vector<ByteRange>& ranges, const std::vector<MutableBytes>& into) {
-    std::vector<std::future<Status>> parts;
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      if (ranges[i].empty()) continue;
-      store::ReadRequest request;
-      request.key = object_.key;
-      request.etag = object_.etag;
-      request.range = ranges[i];
-      request.target = {into[i]};
-      auto promise = std::make_shared<std::promise<Status>>();
-      parts.push_back(promise->get_future());
-      requests += 1;
-      bytes += ranges[i].size();
-      store::ObjectStore& store = store_.async();
-      store.executor().Post([&store, request = std::move(request), promise]() mutable {
-        request.options.deadline = store.executor().Now() + kRangeTimeout;
-        request.options.priority = store::Priority::kBulk;
-        store.StartRead(std::move(request), [promise](Result<store::ReadResult> done) {
-          promise->set_value(done.ok() ? Status() : std::move(done).status());
-        });
-      });
-    }
-    Status status;
-    for (std::future<Status>& part : parts) {
-      Status one = part.get();  // every read ends by its deadline
-      if (status.ok()) status = std::move(one);
-    }
-    return status;
-  }
-
-  uint64_t requests = 0;
-  uint64_t bytes = 0;
-
- private:
-  const store::SyncStore& store_;
-  const store::ObjectInfo& object_;
-};
 
 struct Scanned {
   CatalogInput::Object object;
@@ -73,18 +30,18 @@ Scanned ScanObject(const store::SyncStore& store, const store::ObjectInfo& info,
   scanned.object.key = info.key.substr(prefix.size());
   scanned.object.size = info.size;
   scanned.object.etag = info.etag;
-  ObjectReader reader(store, info);
+  store::PinnedObject reader(store, info, store::Priority::kBulk, kRangeTimeout);
   media::ScanOptions scan;
   scan.verify = options.verify;
   scan.read_many = [&](const std::vector<ByteRange>& ranges,
                        const std::vector<MutableBytes>& into) {
     return reader.ReadMany(ranges, into);
   };
-  auto videos = media::ScanVideo(
-      [&](ByteRange range, MutableBytes into) { return reader.ReadMany({range}, {into}); },
-      info.size, scan, &scanned.report);
-  scanned.requests = reader.requests;
-  scanned.bytes = reader.bytes;
+  auto videos =
+      media::ScanVideo([&](ByteRange range, MutableBytes into) { return reader.Read(range, into); },
+                       info.size, scan, &scanned.report);
+  scanned.requests = reader.requests();
+  scanned.bytes = reader.bytes();
   if (videos.ok()) {
     scanned.object.videos = *std::move(videos);
     scanned.skipped = scanned.object.videos.empty();
