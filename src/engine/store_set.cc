@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <future>
 #include <utility>
 
 #include "net/curl_transport.h"
@@ -52,7 +53,32 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
                         *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl}));
   }
   FB_ASSIGN_OR_RETURN(auto store, store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_));
-  return std::shared_ptr<store::ObjectStore>(std::move(store));
+  std::shared_ptr<store::MeterStore> meter(std::move(store));
+  meters_[meter->root_uri()] = meter;
+  return std::shared_ptr<store::ObjectStore>(std::move(meter));
+}
+
+std::map<std::string, store::StoreCounters> StoreSet::Counters() {
+  std::map<std::string, std::shared_ptr<store::MeterStore>> meters;
+  {
+    const MutexLock lock(mutex_);
+    meters = meters_;
+  }
+  std::map<std::string, store::StoreCounters> copies;
+  const auto copy = [&] {
+    for (const auto& [root, meter] : meters) copies.emplace(root, meter->counters());
+  };
+  if (loop_->InThread()) {
+    copy();
+    return copies;
+  }
+  std::promise<void> done;
+  loop_->Post([&] {
+    copy();
+    done.set_value();
+  });
+  done.get_future().wait();
+  return copies;
 }
 
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri& uri) {

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "forebay/options.h"
 #include "net/http.h"
+#include "store/meter_store.h"
 #include "store/object_store.h"
 #include "store/s3/credentials.h"
 #include "store/uri.h"
@@ -32,6 +33,8 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   // for the same bucket. Errors: kPermissionDenied (no credentials for S3), kInvalidArgument
   // (AWS settings, bucket).
   Result<std::shared_ptr<store::ObjectStore>> StoreFor(const store::Uri& uri) FB_EXCLUDES(mutex_);
+  // What each S3 store has done so far, by root URI. Any thread; waits for the io loop's turn.
+  std::map<std::string, store::StoreCounters> Counters() FB_EXCLUDES(mutex_);
   sys::EventLoop& io_loop() { return *loop_; }
   const StoreOptions& options() const { return options_; }
 
@@ -49,6 +52,7 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   std::unique_ptr<sys::WorkPool> disk_ FB_GUARDED_BY(mutex_);
   std::optional<store::s3::AwsConfig> aws_ FB_GUARDED_BY(mutex_);
   std::unique_ptr<net::HttpTransport> transport_ FB_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<store::MeterStore>> meters_ FB_GUARDED_BY(mutex_);
   // By root URI. Never removed while the set lives.
   std::map<std::string, std::shared_ptr<store::ObjectStore>> stores_ FB_GUARDED_BY(mutex_);
 };
