@@ -1,4 +1,5 @@
-// Many readers of one store in virtual time, each a Job of its own.
+// Many readers of one bucket in virtual time: each a Job with a store of its own (S3 client, limit
+// and retries, as a process has them) over one simulated network.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 #include "sim/latency.h"
 #include "sim/sim_job.h"
-#include "store/memory/memory_store.h"
+#include "sim/sim_transport.h"
+#include "store/object_store.h"
 
 namespace forebay::sim {
 
@@ -27,19 +29,21 @@ class Cluster {
   // Until every reader has taken `steps` batches.
   void RunSteps(uint64_t steps);
   // From now on every latency is `factor` times as long.
-  void set_latency_factor(double factor) { factor_ = factor; }
+  void set_latency_factor(double factor) { transport_->set_latency_factor(factor); }
+  void set_faults(const FaultRates& rates) { transport_->set_faults(rates); }
   // Mean seconds a step waited over all readers, steps [from, to).
   double MeanWait(uint64_t from, uint64_t to) const;
   std::vector<std::string> CloseAndCheck();
   const std::vector<std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
  private:
+  std::shared_ptr<store::ObjectStore> NewStore(uint64_t seed);
+
   ClusterOptions options_;
   World world_;
   PatternDataset dataset_;
-  Random random_;
-  double factor_ = 1;
-  std::shared_ptr<store::MemoryStore> store_;
+  SimExecutor& io_;
+  std::unique_ptr<SimTransport> transport_;
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 

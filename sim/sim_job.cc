@@ -46,7 +46,7 @@ PatternDataset::PatternDataset(const Options& options) : options_(options) {
                      .bytes = options.cameras * sizeof(uint64_t)});
   auto objects = std::make_shared<std::vector<ObjectVersion>>();
   for (uint32_t camera = 0; camera < options.cameras; ++camera) {
-    objects->push_back({KeyOf(camera), object_bytes(), ""});
+    objects->push_back({KeyOf(camera), object_bytes(), options.etag});
   }
   objects_ = std::move(objects);
 }

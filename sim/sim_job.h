@@ -25,6 +25,7 @@ class PatternDataset : public feed::Dataset {
     uint64_t samples = 1000;
     uint32_t cameras = 7;
     uint32_t extent_bytes = 512;
+    std::string etag = "";  // pinned in every read
     bool one_unit = false;  // the whole sample is one decode job, else one per camera
   };
   explicit PatternDataset(const Options& options);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "sim/cluster.h"
+#include "store/memory/memory_store.h"
 
 namespace forebay::sim {
 namespace {
@@ -52,6 +53,31 @@ TEST(Sim, the_same_seed_gives_the_same_trace) {
     return waits;
   };
   EXPECT_EQ(trace(), trace());
+}
+
+// Whatever the network does, no batch is wrong, lost or out of order, and once it behaves again the
+// waits are hidden again.
+TEST(Sim, faults_cost_time_but_never_a_sample) {
+  const auto [first, end] = Seeds();
+  for (uint64_t seed = first; seed < end; ++seed) {
+    Cluster cluster({.seed = seed, .readers = 8});
+    cluster.RunSteps(5);
+    cluster.set_faults({.refuse = 0.02,
+                        .reset = 0.02,
+                        .stall = 0.005,
+                        .lost = 0.005,
+                        .slow_down = 0.02,
+                        .wrong_range = 0.01,
+                        .whole = 0.01,
+                        .short_body = 0.02});
+    cluster.RunSteps(40);
+    cluster.set_faults({});
+    cluster.RunSteps(100);
+    EXPECT_LT(cluster.MeanWait(60, 100), 0.005) << "seed " << seed;
+    for (const std::string& violation : cluster.CloseAndCheck()) {
+      ADD_FAILURE() << "seed " << seed << ": " << violation;
+    }
+  }
 }
 
 // The checkers prove themselves: a reader whose bytes are wrong must be caught.
