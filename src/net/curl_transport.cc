@@ -613,7 +613,9 @@ void CurlTransport::CheckTimes(Transfer& transfer) {
                                                    transfer.sent_bytes, transfer.send_total)));
       return;
     }
-    next = std::min(next, bound);
+    // The next phase may have a shorter bound than this one, and nobody wakes us when it begins.
+    next = std::min(
+        {next, bound, now + std::min(request.first_byte_timeout, request.stall_timeout)});
   }
   transfer.timer = loop_.PostAt(next, [this, &transfer] { CheckTimes(transfer); });
 }

@@ -1,0 +1,128 @@
+#include "store/s3/credentials.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace forebay::store::s3 {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+Environment Fake(Texts variables, Texts files = {}) {
+  variables.emplace("HOME", "/home/u");
+  const auto find = [](const Texts& texts, const std::string& name) -> std::optional<std::string> {
+    const auto found = texts.find(name);
+    if (found == texts.end()) return std::nullopt;
+    return found->second;
+  };
+  return {.variable = [=](const std::string& name) { return find(variables, name); },
+          .file = [=](const std::string& path) { return find(files, path); }};
+}
+
+constexpr char kCredentialsFile[] =
+    "# comment\r\n[default]\naws_access_key_id = DEFAULTID\naws_secret_access_key=s3cr=t/+  \n"
+    "\n[ work ]\naws_access_key_id=WORKID ; mine\naws_secret_access_key=ws\n"
+    "aws_session_token = wt\n[half]\naws_access_key_id = HALFID\n[empty]\n";
+constexpr char kConfigFile[] =
+    "[default]\nregion = eu-north-1\n[profile work]\nregion=ap-south-1\nmax_attempts = 9\n"
+    "s3 =\n  addressing_style = virtual\n  endpoint_url = http://nested\nca_bundle = /ca.pem\n"
+    "[profile \"with space\"]\naws_access_key_id=SPACEID\naws_secret_access_key=x\n";
+const Texts kFiles{{"/home/u/.aws/credentials", kCredentialsFile},
+                   {"/home/u/.aws/config", kConfigFile}};
+
+TEST(AwsConfig, the_environment_gives_keys_region_and_endpoint) {
+  auto config = LoadAwsConfig({}, Fake({{"AWS_ACCESS_KEY_ID", "ID"},
+                                        {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+                                        {"AWS_SESSION_TOKEN", "TOKEN"},
+                                        {"AWS_DEFAULT_REGION", "r1"},
+                                        {"AWS_ENDPOINT_URL", "http://general"},
+                                        {"AWS_CA_BUNDLE", "/bundle"},
+                                        {"AWS_MAX_ATTEMPTS", "7"}},
+                                       kFiles));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials.access_key_id, "ID");
+  EXPECT_EQ(config->credentials.secret_access_key, "SECRET");
+  EXPECT_EQ(config->credentials.session_token, "TOKEN");
+  EXPECT_EQ(config->region, "r1");
+  EXPECT_EQ(config->endpoint_url, "http://general");
+  EXPECT_EQ(config->ca_bundle, "/bundle");
+  EXPECT_EQ(config->max_attempts, 7);
+  const Texts both{{"AWS_ACCESS_KEY_ID", "ID"},
+                   {"AWS_SECRET_ACCESS_KEY", "S"},
+                   {"AWS_REGION", "r2"},
+                   {"AWS_DEFAULT_REGION", "r1"},
+                   {"AWS_ENDPOINT_URL", "http://general"},
+                   {"AWS_ENDPOINT_URL_S3", "http://s3"}};
+  config = LoadAwsConfig({}, Fake(both));
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->region, "r2");
+  EXPECT_EQ(config->endpoint_url, "http://s3");
+  EXPECT_EQ(config->max_attempts, 5);
+}
+
+TEST(AwsConfig, profiles_are_read_as_the_aws_tools_read_them) {
+  auto config = LoadAwsConfig({}, Fake({}, kFiles));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials.access_key_id, "DEFAULTID");
+  EXPECT_EQ(config->credentials.secret_access_key, "s3cr=t/+");
+  EXPECT_EQ(config->region, "eu-north-1");
+  config = LoadAwsConfig({}, Fake({{"AWS_PROFILE", "work"}}, kFiles));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials.access_key_id, "WORKID");
+  EXPECT_EQ(config->credentials.session_token, "wt");
+  EXPECT_EQ(config->region, "ap-south-1");
+  EXPECT_EQ(config->addressing_style, "virtual");
+  EXPECT_EQ(config->endpoint_url, "http://nested");
+  EXPECT_EQ(config->ca_bundle, "/ca.pem");
+  EXPECT_EQ(config->max_attempts, 9);
+  config = LoadAwsConfig({.profile = "with space"}, Fake({}, kFiles));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials.access_key_id, "SPACEID");
+  EXPECT_EQ(config->region, "us-east-1");
+}
+
+TEST(AwsConfig, a_profile_asked_for_outranks_the_keys_in_the_environment) {
+  const Texts keys{{"AWS_ACCESS_KEY_ID", "ID"}, {"AWS_SECRET_ACCESS_KEY", "S"}};
+  EXPECT_EQ(LoadAwsConfig({.profile = "work"}, Fake(keys, kFiles))->credentials.access_key_id,
+            "WORKID");
+  Texts named = keys;
+  named["AWS_PROFILE"] = "work";
+  EXPECT_EQ(LoadAwsConfig({}, Fake(named, kFiles))->credentials.access_key_id, "ID");
+  EXPECT_EQ(LoadAwsConfig({}, Fake(named, kFiles))->region, "ap-south-1");
+}
+
+TEST(AwsConfig, files_lie_where_the_environment_says) {
+  auto config = LoadAwsConfig(
+      {}, Fake({{"AWS_SHARED_CREDENTIALS_FILE", "~/c"}, {"AWS_CONFIG_FILE", "/etc/aws"}},
+               {{"/home/u/c", kCredentialsFile}, {"/etc/aws", kConfigFile}}));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->credentials.access_key_id, "DEFAULTID");
+  EXPECT_EQ(config->region, "eu-north-1");
+}
+
+TEST(AwsConfig, anonymous_access_is_never_assumed_and_needs_nothing) {
+  auto config = LoadAwsConfig({.no_sign_request = true}, Fake({{"AWS_PROFILE", "missing"}}));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_TRUE(config->credentials.anonymous);
+  EXPECT_EQ(config->credentials.access_key_id, "");
+}
+
+TEST(AwsConfig, without_credentials_the_error_names_what_was_tried_and_no_secret) {
+  auto config = LoadAwsConfig({}, Fake({}, {{"/home/u/.aws/credentials", "[other]\nx=y\n"}}));
+  ASSERT_EQ(config.code(), Code::kPermissionDenied);
+  const std::string text = config.status().ToString();
+  for (const char* part :
+       {"AWS_ACCESS_KEY_ID", "'default'", "/home/u/.aws/credentials", "/home/u/.aws/config"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(LoadAwsConfig({.profile = "absent"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
+  EXPECT_EQ(LoadAwsConfig({.profile = "half"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
+  EXPECT_EQ(LoadAwsConfig({.profile = "empty"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
+  auto half = LoadAwsConfig({}, Fake({{"AWS_SECRET_ACCESS_KEY", "SECRETVALUE"}}, kFiles));
+  EXPECT_EQ(half.code(), Code::kPermissionDenied);
+  EXPECT_EQ(half.status().ToString().find("SECRETVALUE"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace forebay::store::s3

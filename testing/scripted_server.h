@@ -1,0 +1,72 @@
+// A small HTTP/1.1 server for tests that says exactly what a script tells it to, byte by byte: also
+// what no real server would. One thread per connection.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "net/http.h"
+
+namespace forebay::testing {
+
+struct SeenRequest {
+  std::string method;
+  std::string target;  // as it stood in the request line
+  net::HeaderList headers;
+  std::string body;
+  int connection = 0;  // 1, 2, ... in the order accepted
+  int number = 0;      // 1, 2, ... over all connections
+};
+
+struct ScriptedReply {
+  enum class Then : uint8_t {
+    kKeep,   // wait for the next request
+    kClose,  // orderly: FIN
+    kReset,  // RST
+    kHang,   // say nothing more until the client goes away
+  };
+  std::string bytes;  // head and body as they are
+  Then then = Then::kKeep;
+};
+
+// "HTTP/1.1 STATUS x", the headers, Content-Length, and the body.
+std::string HttpText(int status, const net::HeaderList& headers, const std::string& body);
+
+class ScriptedServer {
+ public:
+  using Script = std::function<ScriptedReply(const SeenRequest&)>;  // called on any thread
+
+  explicit ScriptedServer(Script script);
+  ~ScriptedServer();
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+
+  std::string url() const;  // http://127.0.0.1:PORT
+  std::vector<SeenRequest> seen() const FB_EXCLUDES(mutex_);
+  int connections() const FB_EXCLUDES(mutex_);
+
+ private:
+  void Accept() FB_EXCLUDES(mutex_);
+  void Serve(int fd, int connection) FB_EXCLUDES(mutex_);
+  // False: the connection is over.
+  bool Answer(int fd, SeenRequest request) FB_EXCLUDES(mutex_);
+
+  const Script script_;
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  mutable Mutex mutex_;
+  std::vector<SeenRequest> seen_ FB_GUARDED_BY(mutex_);
+  std::vector<int> open_ FB_GUARDED_BY(mutex_);  // sockets that Serve still reads
+  int accepted_ FB_GUARDED_BY(mutex_) = 0;
+  bool stopping_ FB_GUARDED_BY(mutex_) = false;
+  std::list<std::thread> threads_ FB_GUARDED_BY(mutex_);
+  std::thread acceptor_;
+};
+
+}  // namespace forebay::testing

@@ -1,0 +1,34 @@
+// What every HttpTransport must do, as tests. An implementation runs them with
+//   INSTANTIATE_TEST_SUITE_P(Name, TransportConformance, ::testing::Values(TransportSubject{...}));
+// in a file that is linked with transport_conformance.cc.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "net/http.h"
+#include "sys/event_loop.h"
+
+namespace forebay::testing {
+
+struct TransportSubject {
+  std::string name;
+  std::function<std::unique_ptr<net::HttpTransport>(sys::EventLoop& loop)> make;
+};
+
+inline void PrintTo(const TransportSubject& subject, std::ostream* out) { *out << subject.name; }
+
+class TransportConformance : public ::testing::TestWithParam<TransportSubject> {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  std::unique_ptr<sys::EventLoop> loop_;
+  std::unique_ptr<net::HttpTransport> transport_;
+};
+
+}  // namespace forebay::testing
