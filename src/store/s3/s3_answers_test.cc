@@ -1,0 +1,329 @@
+// What servers should not say, said by a scripted one: each answer is the right typed error and
+// never data.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/curl_transport.h"
+#include "store/s3/s3_store.h"
+#include "store/sync_store.h"
+#include "sys/event_loop.h"
+#include "testing/scripted_server.h"
+
+namespace forebay::store::s3 {
+namespace {
+
+using forebay::testing::HttpText;
+using forebay::testing::ScriptedReply;
+using forebay::testing::ScriptedServer;
+using forebay::testing::SeenRequest;
+using Then = ScriptedReply::Then;
+
+constexpr int64_t kNow = 1'780'000'000;  // Thu, 28 May 2026 20:26:40 GMT
+constexpr char kSecret[] = "the-secret";
+
+std::string ErrorXml(const std::string& code, const std::string& more = "") {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>" + code +
+         "</Code><Message>words</Message>" + more + "<RequestId>xml-id</RequestId></Error>";
+}
+
+// One store on one scripted server. Its reads ask for bytes 2-5 of a ten-byte object "0123456789"
+// with etag "e".
+class Answers {
+ public:
+  explicit Answers(ScriptedServer::Script script, bool stack = false)
+      : server_(std::move(script)), loop_(*sys::EventLoop::Make("answers")) {
+    transport_ = *net::MakeCurlTransport(*loop_, {});
+    const AwsConfig config{.credentials = {.access_key_id = "ID", .secret_access_key = kSecret},
+                           .region = "us-east-1",
+                           .endpoint_url = server_.url()};
+    std::shared_ptr<ObjectStore> store;
+    if (stack) {
+      auto meter = *MakeS3Stack({}, config, "b", *transport_);
+      meter_ = meter;
+      store = meter;
+    } else {
+      store = *MakeS3Store({.bucket = "b", .config = config, .unix_time_s = [] { return kNow; }},
+                           *transport_);
+    }
+    store_ = std::make_unique<SyncStore>(std::move(store));
+  }
+  ~Answers() { loop_->Stop(); }
+
+  Status Read(bool clamp = false, ByteRange range = {2, 6}, std::string etag = "e") {
+    text.assign(range.size(), '#');
+    auto result = store_->Read({.key = "k",
+                                .etag = std::move(etag),
+                                .range = range,
+                                .target = {std::as_writable_bytes(std::span(text))},
+                                .clamp_to_object = clamp});
+    if (result.ok()) read = *result;
+    return result.status();
+  }
+  SyncStore& store() { return *store_; }
+  ScriptedServer& server() { return server_; }
+  MeterStore& meter() { return *meter_; }
+
+  std::string text;
+  ReadResult read;
+
+ private:
+  ScriptedServer server_;
+  std::unique_ptr<sys::EventLoop> loop_;
+  std::unique_ptr<net::HttpTransport> transport_;
+  std::shared_ptr<MeterStore> meter_;
+  std::unique_ptr<SyncStore> store_;
+};
+
+ScriptedServer::Script Say(ScriptedReply reply) {
+  return [reply](const SeenRequest&) { return reply; };
+}
+
+ScriptedReply Good() {
+  return {HttpText(206, {{"Content-Range", "bytes 2-5/10"}, {"ETag", "\"e\""}}, "2345")};
+}
+
+TEST(S3Read, a_right_answer_is_data_and_the_request_was_pinned) {
+  Answers answers(Say(Good()));
+  const Status status = answers.Read();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(answers.text, "2345");
+  EXPECT_EQ(answers.read.bytes, 4U);
+  EXPECT_EQ(answers.read.object_size, 10U);
+  EXPECT_EQ(answers.read.etag, "e");
+  const SeenRequest seen = answers.server().seen().at(0);
+  EXPECT_EQ(seen.target, "/b/k");
+  EXPECT_EQ(net::FindHeader(seen.headers, "range"), "bytes=2-5");
+  EXPECT_EQ(net::FindHeader(seen.headers, "if-match"), "\"e\"");
+  EXPECT_EQ(net::FindHeader(seen.headers, "x-amz-date"), "20260528T202640Z");
+}
+
+TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
+  struct Wrong {
+    const char* name;
+    ScriptedReply reply;
+    Code code;
+  };
+  const net::HeaderList range{{"Content-Range", "bytes 2-5/10"}, {"ETag", "\"e\""}};
+  const auto with = [&range](std::string name, std::string value) {
+    net::HeaderList headers = range;
+    headers.emplace_back(std::move(name), std::move(value));
+    return headers;
+  };
+  const std::string part = "HTTP/1.1 206 P\r\nContent-Range: bytes 2-5/10\r\nETag: \"e\"\r\n";
+  const std::vector<Wrong> wrongs{
+      {"200 to a range", {HttpText(200, {{"ETag", "\"e\""}}, "0123456789")}, Code::kDataLoss},
+      {"200 of the range's length", {HttpText(200, {{"ETag", "\"e\""}}, "0123")}, Code::kDataLoss},
+      {"error in a 200", {HttpText(200, {}, ErrorXml("InternalError"))}, Code::kDataLoss},
+      {"error in a 206", {HttpText(206, {}, ErrorXml("InternalError"))}, Code::kDataLoss},
+      {"shifted range",
+       {HttpText(206, {{"Content-Range", "bytes 3-6/10"}, {"ETag", "\"e\""}}, "3456")},
+       Code::kDataLoss},
+      {"shorter range",
+       {HttpText(206, {{"Content-Range", "bytes 2-4/10"}, {"ETag", "\"e\""}}, "234")},
+       Code::kDataLoss},
+      {"no range", {HttpText(206, {{"ETag", "\"e\""}}, "2345")}, Code::kDataLoss},
+      {"unknown total",
+       {HttpText(206, {{"Content-Range", "bytes 2-5/*"}, {"ETag", "\"e\""}}, "2345")},
+       Code::kDataLoss},
+      {"length against range", {HttpText(206, range, "23456")}, Code::kDataLoss},
+      {"another etag",
+       {HttpText(206, {{"Content-Range", "bytes 2-5/10"}, {"ETag", "\"f\""}}, "2345")},
+       Code::kPreconditionFailed},
+      {"no etag", {HttpText(206, {{"Content-Range", "bytes 2-5/10"}}, "2345")}, Code::kDataLoss},
+      {"gzip", {HttpText(206, with("Content-Encoding", "gzip"), "2345")}, Code::kDataLoss},
+      {"short body", {part + "Content-Length: 4\r\n\r\n23", Then::kClose}, Code::kDataLoss},
+      {"short chunks",
+       {part + "Transfer-Encoding: chunked\r\n\r\n2\r\n23\r\n0\r\n\r\n"},
+       Code::kDataLoss},
+      {"long chunks",
+       {part + "Transfer-Encoding: chunked\r\n\r\n5\r\n23456\r\n0\r\n\r\n"},
+       Code::kDataLoss},
+      {"short without a length",
+       {part + "Connection: close\r\n\r\n234", Then::kClose},
+       Code::kDataLoss},
+      {"reset in the body",
+       {part + "Content-Length: 4\r\n\r\n23", Then::kReset},
+       Code::kUnavailable},
+      {"412", {HttpText(412, {}, ErrorXml("PreconditionFailed"))}, Code::kPreconditionFailed},
+      {"304", {"HTTP/1.1 304 N\r\n\r\n"}, Code::kPreconditionFailed},
+      {"416", {HttpText(416, {}, ErrorXml("InvalidRange"))}, Code::kInvalidArgument},
+      {"404", {HttpText(404, {}, ErrorXml("NoSuchKey"))}, Code::kNotFound},
+      {"403 without a body", {HttpText(403, {}, "")}, Code::kPermissionDenied},
+      {"400 expired token", {HttpText(400, {}, ErrorXml("ExpiredToken"))}, Code::kPermissionDenied},
+      {"400 slow request", {HttpText(400, {}, ErrorXml("RequestTimeout"))}, Code::kUnavailable},
+      {"503 slow down", {HttpText(503, {}, ErrorXml("SlowDown"))}, Code::kResourceExhausted},
+      {"503 of a proxy", {HttpText(503, {}, "<html>busy")}, Code::kUnavailable},
+      {"429", {HttpText(429, {}, "")}, Code::kResourceExhausted},
+      {"500", {HttpText(500, {}, ErrorXml("InternalError"))}, Code::kUnavailable},
+      {"chunked error",
+       {"HTTP/1.1 403 F\r\nTransfer-Encoding: chunked\r\n\r\n2a\r\n<Error><Code>SlowDown</Code>"
+        "</Error>      \r\n0\r\n\r\n"},
+       Code::kResourceExhausted},
+      {"error cut short",
+       {"HTTP/1.1 404 N\r\nContent-Length: 500\r\n\r\n<Error><Code>NoSu", Then::kClose},
+       Code::kNotFound},
+      {"endless error", {HttpText(404, {}, std::string(400'000, 'x'))}, Code::kNotFound},
+      {"204", {"HTTP/1.1 204 N\r\n\r\n"}, Code::kDataLoss},
+  };
+  for (const Wrong& wrong : wrongs) {
+    Answers answers(Say(wrong.reply));
+    const Status status = answers.Read();
+    EXPECT_EQ(status.code(), wrong.code) << wrong.name << ": " << status.ToString();
+    EXPECT_EQ(status.detail().uri, "s3://b/k") << wrong.name;
+    EXPECT_EQ(status.detail().offset, 2) << wrong.name;
+    EXPECT_EQ(status.ToString().find(kSecret), std::string::npos) << wrong.name;
+    EXPECT_EQ(answers.server().seen().size(), 1U) << wrong.name;
+  }
+}
+
+TEST(S3Read, the_error_keeps_status_and_request_id) {
+  Answers header(Say({HttpText(404, {{"x-amz-request-id", "header-id"}}, ErrorXml("NoSuchKey"))}));
+  EXPECT_EQ(header.Read().detail().request_id, "header-id");
+  Answers xml(Say({HttpText(404, {}, ErrorXml("NoSuchKey"))}));
+  const Status status = xml.Read();
+  EXPECT_EQ(status.detail().request_id, "xml-id");
+  EXPECT_EQ(status.detail().http_status, 404);
+}
+
+TEST(S3Read, a_200_is_data_only_when_it_is_the_whole_object) {
+  Answers whole(Say({HttpText(200, {{"ETag", "\"e\""}}, "0123456789")}));
+  const Status status = whole.Read(false, {0, 10});
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(whole.text, "0123456789");
+  EXPECT_EQ(whole.Read(false, {0, 9}).code(), Code::kDataLoss);
+  EXPECT_EQ(whole.Read(false, {0, 11}).code(), Code::kDataLoss);
+  EXPECT_TRUE(whole.Read(true, {0, 20}).ok());
+  EXPECT_EQ(whole.read.bytes, 10U);
+  EXPECT_EQ(whole.text, "0123456789##########");
+}
+
+TEST(S3Read, a_range_past_the_end_is_refused_or_clamped_as_asked) {
+  Answers tail(Say({HttpText(206, {{"Content-Range", "bytes 8-9/10"}, {"ETag", "\"e\""}}, "89")}));
+  EXPECT_EQ(tail.Read(false, {8, 12}).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(tail.Read(true, {8, 12}).ok());
+  EXPECT_EQ(tail.read.bytes, 2U);
+  EXPECT_EQ(tail.text, "89##");
+  Answers past(Say({HttpText(416, {{"Content-Range", "bytes */10"}}, ErrorXml("InvalidRange"))}));
+  EXPECT_EQ(past.Read(false, {10, 12}).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(past.Read(true, {10, 12}).ok());
+  EXPECT_EQ(past.read.bytes, 0U);
+  EXPECT_EQ(past.read.object_size, 10U);
+  // 416 for a range that begins inside the object is no end of file.
+  EXPECT_EQ(past.Read(true, {9, 12}).code(), Code::kInvalidArgument);
+}
+
+TEST(S3Errors, hints_name_the_bucket_region_and_the_clock) {
+  Answers region(Say({HttpText(301, {{"x-amz-bucket-region", "eu-west-3"}}, "")}));
+  EXPECT_NE(region.Read().ToString().find("the bucket is in region eu-west-3"), std::string::npos);
+  Answers in_xml(Say({HttpText(
+      400, {}, ErrorXml("AuthorizationHeaderMalformed", "<Region>ap-south-1</Region>"))}));
+  EXPECT_NE(in_xml.Read().ToString().find("ap-south-1"), std::string::npos);
+  Answers forged(Say({HttpText(301, {{"x-amz-bucket-region", "evil.example/"}}, "")}));
+  EXPECT_EQ(forged.Read().ToString().find("evil"), std::string::npos);
+  Answers clock(Say({HttpText(403, {{"Date", "Thu, 28 May 2026 19:26:40 GMT"}},
+                              ErrorXml("RequestTimeTooSkewed"))}));
+  const Status status = clock.Read();
+  EXPECT_EQ(status.code(), Code::kPermissionDenied);
+  EXPECT_NE(status.ToString().find("clock is 3600 s ahead"), std::string::npos)
+      << status.ToString();
+}
+
+TEST(S3Upload, an_error_inside_a_200_is_no_success_however_it_is_padded) {
+  const auto complete = [](const std::string& body) {
+    Answers answers(Say({HttpText(200, {}, body)}));
+    auto result =
+        answers.store().CompleteUpload({.key = "k", .upload_id = "u", .part_etags = {"a&\"b"}});
+    EXPECT_NE(answers.server().seen().at(0).body.find("<ETag>&quot;a&amp;&quot;b&quot;</ETag>"),
+              std::string::npos);
+    return std::pair(result.code(), result.ok() ? result->etag : "");
+  };
+  const std::string good =
+      "<CompleteMultipartUploadResult><ETag>&quot;x-1&quot;</ETag></CompleteMultipartUploadResult>";
+  EXPECT_EQ(complete("  \n  <?xml version=\"1.0\"?>" + good),
+            std::pair(Code::kOk, std::string("x-1")));
+  EXPECT_EQ(complete("\n\n " + ErrorXml("InternalError")).first, Code::kUnavailable);
+  EXPECT_EQ(complete(ErrorXml("SlowDown")).first, Code::kResourceExhausted);
+  EXPECT_EQ(complete(ErrorXml("NoSuchUpload")).first, Code::kNotFound);
+  for (const std::string& broken : {std::string(), std::string("   "), good.substr(0, 60)}) {
+    EXPECT_EQ(complete(broken).first, Code::kDataLoss) << broken;
+  }
+}
+
+TEST(S3List, decodes_keys_and_refuses_what_is_not_whole) {
+  const auto list = [](const std::string& body) {
+    Answers answers(Say({HttpText(200, {}, body)}));
+    auto page = answers.store().List({.prefix = "p", .continuation_token = "before"});
+    EXPECT_EQ(answers.server().seen().at(0).target,
+              "/b?continuation-token=before&encoding-type=url&list-type=2&max-keys=1000&prefix=p");
+    return page;
+  };
+  const std::string head = "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\">";
+  const std::string object =
+      "<Contents><Key>a%2Bb+c</Key><Size>12</Size><ETag>&quot;t&quot;</ETag>"
+      "<LastModified>2026-05-28T20:26:40.000Z</LastModified></Contents>";
+  auto page = list(head + "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>" +
+                   "<NextContinuationToken>t+/=</NextContinuationToken>" + object +
+                   "<CommonPrefixes><Prefix>d+e/</Prefix></CommonPrefixes></ListBucketResult>");
+  ASSERT_TRUE(page.ok()) << page.status().ToString();
+  ASSERT_EQ(page->objects.size(), 1U);
+  EXPECT_EQ(page->objects[0].key, "a+b c");
+  EXPECT_EQ(page->objects[0].size, 12U);
+  EXPECT_EQ(page->objects[0].etag, "t");
+  EXPECT_EQ(page->objects[0].modified_unix_s, kNow);
+  EXPECT_EQ(page->common_prefixes, std::vector<std::string>{"d e/"});
+  EXPECT_EQ(page->next_token, "t+/=");
+  for (const std::string& broken :
+       {head + object, head + "</ListBucketResult>", std::string("<html/>"), std::string(),
+        head + "<IsTruncated>true</IsTruncated></ListBucketResult>",
+        head + "<IsTruncated>true</IsTruncated><NextContinuationToken>before"
+               "</NextContinuationToken></ListBucketResult>",
+        head + "<IsTruncated>false</IsTruncated><Contents><Key>k</Key></Contents>"
+               "</ListBucketResult>"}) {
+    EXPECT_EQ(list(broken).code(), Code::kDataLoss) << broken;
+  }
+}
+
+TEST(S3Stack, a_failed_attempt_is_repeated_signed_anew_and_counted) {
+  Answers answers(
+      [](const SeenRequest& request) -> ScriptedReply {
+        switch (request.number) {
+          case 1:
+            return {HttpText(503, {}, ErrorXml("SlowDown"))};
+          case 2:
+            return {HttpText(200, {{"ETag", "\"e\""}}, "0123456789")};
+          case 3:
+            return {
+                "HTTP/1.1 206 P\r\nContent-Range: bytes 2-5/10\r\nETag: \"e\"\r\n"
+                "Content-Length: 4\r\n\r\nXX",
+                Then::kClose};
+          default:
+            return Good();
+        }
+      },
+      /*stack=*/true);
+  const Status status = answers.Read();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(answers.text, "2345");
+  EXPECT_EQ(answers.read.attempts, 4);
+  const VerbCounters& counters = answers.meter().counters().of(Verb::kRead);
+  EXPECT_EQ(counters.finished(), 1U);
+  EXPECT_EQ(counters.errors(), 0U);
+  EXPECT_EQ(counters.retried(), 3U);
+  EXPECT_EQ(counters.retries[static_cast<size_t>(Code::kDataLoss)], 2U);
+  EXPECT_EQ(counters.bytes, 4U);
+}
+
+TEST(S3Stack, what_no_repetition_can_mend_is_not_repeated) {
+  Answers answers(Say({HttpText(404, {}, ErrorXml("NoSuchKey"))}), /*stack=*/true);
+  EXPECT_EQ(answers.Read().code(), Code::kNotFound);
+  EXPECT_EQ(answers.server().seen().size(), 1U);
+}
+
+}  // namespace
+}  // namespace forebay::store::s3
