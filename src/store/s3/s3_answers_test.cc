@@ -103,20 +103,19 @@ TEST(S3Read, a_right_answer_is_data_and_the_request_was_pinned) {
   EXPECT_EQ(net::FindHeader(seen.headers, "x-amz-date"), "20260528T202640Z");
 }
 
-TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
-  struct Wrong {
-    const char* name;
-    ScriptedReply reply;
-    Code code;
-  };
+struct Wrong {
+  const char* name;
+  ScriptedReply reply;
+  Code code;
+};
+
+// Statuses of success with something wrong behind them.
+std::vector<Wrong> WrongData() {
   const net::HeaderList range{{"Content-Range", "bytes 2-5/10"}, {"ETag", "\"e\""}};
-  const auto with = [&range](std::string name, std::string value) {
-    net::HeaderList headers = range;
-    headers.emplace_back(std::move(name), std::move(value));
-    return headers;
-  };
+  net::HeaderList gzip = range;
+  gzip.emplace_back("Content-Encoding", "gzip");
   const std::string part = "HTTP/1.1 206 P\r\nContent-Range: bytes 2-5/10\r\nETag: \"e\"\r\n";
-  const std::vector<Wrong> wrongs{
+  return {
       {"200 to a range", {HttpText(200, {{"ETag", "\"e\""}}, "0123456789")}, Code::kDataLoss},
       {"200 of the range's length", {HttpText(200, {{"ETag", "\"e\""}}, "0123")}, Code::kDataLoss},
       {"error in a 200", {HttpText(200, {}, ErrorXml("InternalError"))}, Code::kDataLoss},
@@ -136,7 +135,7 @@ TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
        {HttpText(206, {{"Content-Range", "bytes 2-5/10"}, {"ETag", "\"f\""}}, "2345")},
        Code::kPreconditionFailed},
       {"no etag", {HttpText(206, {{"Content-Range", "bytes 2-5/10"}}, "2345")}, Code::kDataLoss},
-      {"gzip", {HttpText(206, with("Content-Encoding", "gzip"), "2345")}, Code::kDataLoss},
+      {"gzip", {HttpText(206, gzip, "2345")}, Code::kDataLoss},
       {"short body", {part + "Content-Length: 4\r\n\r\n23", Then::kClose}, Code::kDataLoss},
       {"short chunks",
        {part + "Transfer-Encoding: chunked\r\n\r\n2\r\n23\r\n0\r\n\r\n"},
@@ -150,6 +149,11 @@ TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
       {"reset in the body",
        {part + "Content-Length: 4\r\n\r\n23", Then::kReset},
        Code::kUnavailable},
+  };
+}
+
+std::vector<Wrong> Refusals() {
+  return {
       {"412", {HttpText(412, {}, ErrorXml("PreconditionFailed"))}, Code::kPreconditionFailed},
       {"304", {"HTTP/1.1 304 N\r\n\r\n"}, Code::kPreconditionFailed},
       {"416", {HttpText(416, {}, ErrorXml("InvalidRange"))}, Code::kInvalidArgument},
@@ -171,6 +175,11 @@ TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
       {"endless error", {HttpText(404, {}, std::string(400'000, 'x'))}, Code::kNotFound},
       {"204", {"HTTP/1.1 204 N\r\n\r\n"}, Code::kDataLoss},
   };
+}
+
+TEST(S3Read, wrong_answers_are_typed_errors_and_never_data) {
+  std::vector<Wrong> wrongs = WrongData();
+  for (const Wrong& refusal : Refusals()) wrongs.push_back(refusal);
   for (const Wrong& wrong : wrongs) {
     Answers answers(Say(wrong.reply));
     const Status status = answers.Read();
