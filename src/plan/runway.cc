@@ -199,6 +199,13 @@ int Runway::LeastDepth(const std::vector<double>& fetch_s, double* wait_below) c
 
 void Runway::Decide() {
   if (options_.fixed_s == 0) return;
+  DecideFromMeasured();
+  // Until a step was measured nobody knows how many batches a second is; memory taken for a guess
+  // would stay taken.
+  if (step_s_.values.empty()) depth_ = std::min({depth_, kFirstDepth, options_.depth_max});
+}
+
+void Runway::DecideFromMeasured() {
   if (options_.fixed_s > 0) {
     const double groups = std::ceil(options_.fixed_s / std::max(step_s(), 1e-4) - 1e-6);
     depth_ = static_cast<int>(std::clamp(groups, 1.0, static_cast<double>(options_.depth_max)));

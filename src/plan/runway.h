@@ -59,6 +59,7 @@ class Runway {
   LatencyFit Fit() const;
   bool LatencyShifted() const;
   void Decide();
+  void DecideFromMeasured();
   double MeanWait(const std::vector<double>& fetch_s, int depth) const;
   int LeastDepth(const std::vector<double>& fetch_s, double* wait_below) const;
   std::vector<double> FittedFetches() const;

@@ -45,6 +45,18 @@ TEST(Runway, off_stays_off_and_a_fixed_one_follows_the_step_time) {
   EXPECT_EQ(fixed.depth(), 10);
 }
 
+TEST(Runway, guesses_no_depth_before_a_step_was_measured) {
+  for (const double fixed_s : {30.0, -1.0}) {
+    Runway runway({.fixed_s = fixed_s});
+    for (int i = 0; i < 40; ++i) {
+      for (int part = 0; part < 7; ++part) runway.OnPart(S(0.2));
+      runway.OnGroupFetched(S(0.2), 7);
+      runway.OnGroupDecoded(S(0.001));
+    }
+    EXPECT_LE(runway.depth(), 4);
+  }
+}
+
 TEST(Runway, auto_grows_with_latency_and_shrinks_with_it) {
   Runway runway({});
   Feed(runway, 60, 0.13, 0.3, 0.2, 1);
