@@ -90,6 +90,7 @@ int RunApp(int argc, char** argv, CommandList commands);
 
 std::unique_ptr<Command> MakeCat();
 std::unique_ptr<Command> MakeCp();
+std::unique_ptr<Command> MakeDemo();
 std::unique_ptr<Command> MakeFrames();
 std::unique_ptr<Command> MakeIndex();
 std::unique_ptr<Command> MakeInspect();

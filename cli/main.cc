@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   CommandList commands;
   commands.push_back(MakeCat());
   commands.push_back(MakeCp());
+  commands.push_back(MakeDemo());
   commands.push_back(MakeFrames());
   commands.push_back(MakeIndex());
   commands.push_back(MakeInspect());

@@ -2,7 +2,7 @@
 # tools/link_venv.sh: make .venv use build/release: its programs in .venv/bin, its Python package
 # on the path. Links are relative, so that a moved checkout keeps working programs.
 set -euo pipefail
-for program in cli/forebay testing/faults/forebay-faults; do
+for program in cli/forebay testing/forebay-faults; do
   name=${program##*/}
   if [ -x "build/release/$program" ]; then
     ln -sfn "../../build/release/$program" ".venv/bin/$name"

@@ -44,8 +44,11 @@ def whole_summary():
                   latency_scale=3)
     summary.hide([*rows, changed], rows[0])
     changed["recovered_after_steps"] = summary.recovery_steps(changed["waits_ms"], 400.0)
-    log = [{"method": "GET", "target": "/b/d/.forebay/catalog.fbc", "drawn_ms": 100.0},
-           *({"method": "GET", "target": f"/b/d/{ms}", "drawn_ms": ms} for ms in (90.0, 250.0))]
+    log = [{"number": number, "method": method, "target": target, "drawn_ms": drawn_ms}
+           for number, method, target, drawn_ms in (
+               (5, "GET", "/b/d/of-the-second-sample", 900.0), (4, "GET", "/b/d/right", 250.0),
+               (3, "GET", "/b/d/left", 90.0), (2, "HEAD", "/b/d/left", None),
+               (1, "GET", "/b/d/.forebay/catalog.fbc", 100.0))]
     return {"schema": "forebay.demo/1", "seconds": 200.0, "seed": 7, "latency": "constant:1ms",
             "machine": report.machine_facts(), "decode_ms": 150.0, "step_ms": 195.0,
             "data": {"scenes": 2, "cameras": 7, "seconds": 20, "frame_rate": 30, "files": 14,

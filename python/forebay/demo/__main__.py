@@ -82,7 +82,7 @@ class Demo:
         self.stack.callback(faults.kill)
         self.faults = faults
         addresses = faults.read_json_line(20)
-        self.endpoint, self.control = addresses["url"], addresses["control_url"]
+        self.endpoint, self.control = addresses["endpoint"], addresses["control"]
         status, body = self.server.client().request("PUT", f"/{BUCKET}")
         if status not in (200, 409):
             raise processes.PartFailed(f"the S3 server made no bucket: {status} {body[:200]!r}")

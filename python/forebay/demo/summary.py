@@ -112,7 +112,8 @@ def first_batches(starts, decode_s, catalog_suffix, parts):
     byte that the fault server drew for the first sample, its decode, and a slack."""
     rows = []
     for start in starts:
-        gets = [entry for entry in start["log"] if entry["method"] == "GET"]
+        log = sorted(start["log"], key=lambda entry: entry["number"])  # in order of arrival
+        gets = [entry for entry in log if entry["method"] == "GET"]
         catalog = [entry for entry in gets if entry["target"].partition("?")[0]
                    .endswith(catalog_suffix)]
         data = [entry for entry in gets if entry not in catalog][:parts]

@@ -47,16 +47,16 @@ class FaultServer:
         self._control = control
 
     def stats(self):
-        with urllib.request.urlopen(self._control + "/_faults/stats", timeout=10) as answer:
+        with urllib.request.urlopen(self._control + "/stats", timeout=10) as answer:
             return json.load(answer)
 
     def scale_latency(self, factor):
         body = json.dumps({"latency_scale": factor}).encode()
-        request = urllib.request.Request(self._control + "/_faults/rules", data=body, method="POST")
+        request = urllib.request.Request(self._control + "/rules", data=body, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
 
     def log(self, after=0):
-        url = f"{self._control}/_faults/log?after={after}"
+        url = f"{self._control}/log?after={after}"
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)["requests"]
 
