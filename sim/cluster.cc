@@ -82,9 +82,9 @@ std::vector<std::string> Cluster::CloseAndCheck() {
 }
 
 HiddenWait MeasureHiddenWait(uint64_t seed, int readers) {
-  constexpr uint64_t kSteady = 24;
+  constexpr uint64_t kSteady = 14;
   constexpr uint64_t kRecovery = 20;
-  constexpr uint64_t kAfter = 14;
+  constexpr uint64_t kAfter = 10;
   HiddenWait measured;
   Cluster off({.seed = seed, .readers = 4, .job = {.runway_s = 0}});
   off.RunSteps(16);

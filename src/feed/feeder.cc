@@ -24,6 +24,8 @@ bool IsBadSample(Code code) {
          code == Code::kInvalidArgument || code == Code::kUnimplemented;
 }
 
+constexpr double kCostWindow = 64;  // parts over which the first byte is averaged
+
 uint64_t WholeSlabs(uint64_t bytes) { return SlabsFor(bytes) * kSlabBytes; }
 
 }  // namespace
@@ -160,6 +162,10 @@ void Feeder::OnPart(uint64_t tag, const fetch::PieceReport& report, uint64_t byt
   const bool late = planner_.head_waiting() && slot.group->number == planner_.head_group();
   ++(late ? stats_.parts_late : stats_.parts_useful);
   planner_.runway().OnPart(report.total);
+  // What a gap between two ranges may cost follows the latency that a GET of its own would have.
+  const double first_byte_s = std::chrono::duration<double>(report.first_byte).count();
+  cost_.first_byte_s += (first_byte_s - cost_.first_byte_s) / kCostWindow;
+  sampler_.set_gap_bytes(cost_.GapBytes());
 }
 
 void Feeder::StartUnit(Slot& slot, size_t unit) {

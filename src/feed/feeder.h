@@ -160,6 +160,7 @@ class Feeder : public fetch::FetchSink {
   fetch::MemoryTier* memory_ = nullptr;
   Budget budget_;
   FeedStats stats_;
+  fetch::CoalesceCost cost_;
   uint64_t generation_ = 0;
   std::shared_ptr<std::atomic<bool>> alive_;  // false: jobs of a dropped generation do nothing
   std::vector<Slot> ring_;

@@ -83,7 +83,7 @@ class Fetcher {
 // slowest of the item's GETs a little slower (by `ttfb_share` of the median first byte) and costs
 // `request_cpu_s`; a byte costs 1 / bandwidth of a connection. Both sides are seconds.
 struct CoalesceCost {
-  double first_byte_s = 0.03;
+  double first_byte_s = 0.1;  // a busy S3's, until it is measured
   double connection_bytes_per_s = 60e6;
   double ttfb_share = 0.03;
   double request_cpu_s = 50e-6;
