@@ -25,7 +25,8 @@ constexpr long kSmallBuffer = 64 * 1024;
 constexpr uint64_t kLargeBody = 1024 * 1024;
 // S3 closes idle connections after 5 s or more; a request on one that it has just closed fails.
 constexpr long kMaxIdleSeconds = 4;
-constexpr size_t kMaxSpareHandles = 256;
+// Spare handles keep their buffers: 16 MiB of each kind at most.
+constexpr std::array<size_t, 2> kMaxSpareHandles{256, 32};  // small, large buffer
 
 bool HasControl(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
@@ -533,7 +534,7 @@ void CurlTransport::End(Transfer& transfer) {
   if (transfer.easy == nullptr) return;
   curl_multi_remove_handle(multi_, transfer.easy.get());
   auto& spare = spare_[transfer.large_buffer ? 1 : 0];
-  if (spare.size() < kMaxSpareHandles) {
+  if (spare.size() < kMaxSpareHandles[transfer.large_buffer ? 1 : 0]) {
     curl_easy_reset(transfer.easy.get());  // it must not point at this transfer any more
     spare.push_back(std::move(transfer.easy));
   }
@@ -614,8 +615,8 @@ void CurlTransport::CheckTimes(Transfer& transfer) {
       return;
     }
     // The next phase may have a shorter bound than this one, and nobody wakes us when it begins.
-    next = std::min(
-        {next, bound, now + std::min(request.first_byte_timeout, request.stall_timeout)});
+    next =
+        std::min({next, bound, now + std::min(request.first_byte_timeout, request.stall_timeout)});
   }
   transfer.timer = loop_.PostAt(next, [this, &transfer] { CheckTimes(transfer); });
 }
