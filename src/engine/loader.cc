@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "engine/open_catalog.h"
 #include "engine/pipeline.h"
@@ -88,13 +89,19 @@ class ClipsLoader : public Loader {
  private:
   Status SetBudget();
   void SetSpecs();
-  Status Start();
+  // The pipeline, made on first use; kCancelled once closed.
+  Result<std::shared_ptr<engine::Pipeline>> Start() FB_EXCLUDES(mutex_);
+  Result<std::shared_ptr<engine::Pipeline>> MakePipeline() const;
+  std::shared_ptr<engine::Pipeline> pipeline() const FB_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return pipeline_;
+  }
   bool AtEnd() const;  // no further epoch
   std::optional<order::BatchSlice> Slice() const;
-  void BeginWait();
+  void BeginWait(const engine::Pipeline& pipeline);
   Batch MakeBatch(feed::ReadyGroup group);
   Array MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner, void* data) const;
-  Status WaitTimedOut(std::chrono::nanoseconds timeout) const;
+  Status WaitTimedOut(const engine::Pipeline& pipeline, std::chrono::nanoseconds timeout) const;
   void Seek(uint64_t epoch, uint64_t position);
 
   ClipsOptions clips_options_;
@@ -110,9 +117,12 @@ class ClipsLoader : public Loader {
   engine::PipelineOptions pipeline_options_;
   std::shared_ptr<std::atomic<int64_t>> held_;  // delivered batches somebody still holds
 
+  // Close may come from any thread while the consumer waits: whoever uses the pipeline holds it,
+  // and the last to let go takes it down.
+  mutable Mutex mutex_;
+  std::shared_ptr<engine::Pipeline> pipeline_ FB_GUARDED_BY(mutex_);
+
   // Consumer's thread.
-  std::shared_ptr<engine::StoreSet> stores_;
-  std::unique_ptr<engine::Pipeline> pipeline_;
   std::atomic<bool> closed_ = false;
   Status failed_;
   uint64_t epoch_ = 0;
@@ -203,20 +213,28 @@ void ClipsLoader::SetSpecs() {
   if (!options_.drop_last) specs_.push_back({"_pad", "bool", {batch}});
 }
 
-Status ClipsLoader::Start() {
-  if (pipeline_) return {};
+Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::MakePipeline() const {
+  FB_ASSIGN_OR_RETURN(const auto stores, engine::StoreSet::Make(store_options_));
+  FB_ASSIGN_OR_RETURN(const store::Uri source, store::ParseUri(clips_options_.uri));
+  FB_ASSIGN_OR_RETURN(auto store, stores->StoreFor(source));
+  FB_ASSIGN_OR_RETURN(auto pipeline, engine::Pipeline::Make(*dataset_, std::move(store), objects_,
+                                                            pipeline_options_));
+  return std::shared_ptr<engine::Pipeline>(std::move(pipeline));
+}
+
+Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::Start() {
+  if (auto running = pipeline()) return running;
   FB_RETURN_IF_ERROR(failed_);
-  const auto start = [&]() -> Status {
-    FB_ASSIGN_OR_RETURN(stores_, engine::StoreSet::Make(store_options_));
-    FB_ASSIGN_OR_RETURN(const store::Uri source, store::ParseUri(clips_options_.uri));
-    FB_ASSIGN_OR_RETURN(auto store, stores_->StoreFor(source));
-    FB_ASSIGN_OR_RETURN(pipeline_, engine::Pipeline::Make(*dataset_, std::move(store), objects_,
-                                                          pipeline_options_));
-    return {};
-  };
-  failed_ = start();
-  if (failed_.ok() && (epoch_ > 0 || position_ > 0)) pipeline_->Restart(epoch_, position_);
-  return failed_;
+  Result<std::shared_ptr<engine::Pipeline>> made = MakePipeline();
+  if (!made.ok()) {
+    failed_ = made.status();
+    return made;
+  }
+  if (epoch_ > 0 || position_ > 0) (*made)->Restart(epoch_, position_);
+  const MutexLock lock(mutex_);
+  if (closed_) return Status(Code::kCancelled, "the loader is closed");
+  pipeline_ = *made;
+  return made;
 }
 
 bool ClipsLoader::AtEnd() const {
@@ -227,22 +245,23 @@ std::optional<order::BatchSlice> ClipsLoader::Slice() const {
   return order::SliceAt(slicing_, order_.samples, position_);
 }
 
-void ClipsLoader::BeginWait() {
+void ClipsLoader::BeginWait(const engine::Pipeline& pipeline) {
   if (waiting_) return;
   waiting_ = true;
   head_posted_ = false;
-  came_ = pipeline_->Now();
+  came_ = pipeline.Now();
   if (left_ == Time{}) left_ = came_;
 }
 
 bool ClipsLoader::WaitReady(std::chrono::nanoseconds timeout) {
   if (closed_ || AtEnd() || !Slice()) return true;
-  if (!Start().ok()) return true;
+  const auto pipeline = Start();
+  if (!pipeline.ok()) return true;
   if (!waiting_ && *held_ >= options_.held_limit) return true;  // Next says so
-  BeginWait();
-  if (pipeline_->delivery().WaitUntil(came_)) return true;
-  if (!std::exchange(head_posted_, true)) pipeline_->HeadWaiting();
-  return pipeline_->delivery().WaitUntil(pipeline_->Now() + timeout);
+  BeginWait(**pipeline);
+  if ((*pipeline)->delivery().WaitUntil(came_)) return true;
+  if (!std::exchange(head_posted_, true)) (*pipeline)->HeadWaiting();
+  return (*pipeline)->delivery().WaitUntil((*pipeline)->Now() + timeout);
 }
 
 Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout) {
@@ -255,17 +274,17 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
     skips_.clear();
     return std::optional<Batch>();
   }
-  FB_RETURN_IF_ERROR(Start());
+  FB_ASSIGN_OR_RETURN(const auto pipeline, Start());
   if (!waiting_ && *held_ >= options_.held_limit) {
     return Status(
         Code::kResourceExhausted,
         fmt::format("{} batches are still held; release some, or raise held_limit", held_->load()));
   }
-  if (!WaitReady(timeout)) return WaitTimedOut(timeout);
-  std::optional<feed::ReadyGroup> group = pipeline_->delivery().TryTake();
+  if (!WaitReady(timeout)) return WaitTimedOut(*pipeline, timeout);
+  std::optional<feed::ReadyGroup> group = pipeline->delivery().TryTake();
   if (!group) return Status(Code::kCancelled, "the loader was closed while it waited");
-  const Time now = pipeline_->Now();
-  pipeline_->Taken(came_ - left_, head_posted_ ? now - came_ : Duration{});
+  const Time now = pipeline->Now();
+  pipeline->Taken(came_ - left_, head_posted_ ? now - came_ : Duration{});
   waiting_ = false;
   left_ = now;
   position_ += group->global_samples;
@@ -278,13 +297,14 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
   return std::optional<Batch>(MakeBatch(*std::move(group)));
 }
 
-Status ClipsLoader::WaitTimedOut(std::chrono::nanoseconds timeout) const {
+Status ClipsLoader::WaitTimedOut(const engine::Pipeline& pipeline,
+                                 std::chrono::nanoseconds timeout) const {
   return Status(
       Code::kDeadlineExceeded,
       fmt::format("batch {} of epoch {} (samples from position {}) is not ready after "
                   "{:.1f} s in this wait, {:.1f} s in all; {}",
                   step_, epoch_, position_, std::chrono::duration<double>(timeout).count(),
-                  std::chrono::duration<double>(pipeline_->Now() - came_).count(), RunwayReason()));
+                  std::chrono::duration<double>(pipeline.Now() - came_).count(), RunwayReason()));
 }
 
 Array ClipsLoader::MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner,
@@ -337,7 +357,7 @@ void ClipsLoader::Seek(uint64_t epoch, uint64_t position) {
   step_ = static_cast<int64_t>(position / (slicing_.batch_size * slicing_.world_size));
   waiting_ = false;
   left_ = Time{};
-  if (pipeline_) pipeline_->Restart(epoch, position);
+  if (const auto running = pipeline()) running->Restart(epoch, position);
 }
 
 Status ClipsLoader::SetEpoch(int64_t epoch) {
@@ -404,15 +424,17 @@ Status ClipsLoader::SampleTimes(std::span<const int64_t> samples, std::span<int3
 }
 
 std::string ClipsLoader::RunwayReason() const {
-  if (!pipeline_) return "nothing has been fetched yet";
-  const auto numbers = pipeline_->Numbers();
+  const auto running = pipeline();
+  if (!running) return "nothing is being fetched";
+  const auto numbers = running->Numbers();
   return numbers.ok() ? numbers->runway_reason : numbers.status().ToString();
 }
 
 std::map<std::string, double> ClipsLoader::Metrics() const {
   std::map<std::string, double> m;
-  if (!pipeline_ || closed_) return m;
-  const auto numbers = pipeline_->Numbers();
+  const auto running = pipeline();
+  if (!running) return m;
+  const auto numbers = running->Numbers();
   if (!numbers.ok()) return m;
   const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
   const feed::FeedStats& feed = numbers->feed;
@@ -449,9 +471,11 @@ std::map<std::string, double> ClipsLoader::Metrics() const {
 }
 
 void ClipsLoader::Close() {
-  if (closed_.exchange(true)) return;
-  pipeline_.reset();
-  stores_.reset();
+  std::shared_ptr<engine::Pipeline> last;  // taken down after the lock is gone
+  const MutexLock lock(mutex_);
+  closed_ = true;
+  last.swap(pipeline_);
+  if (last) last->delivery().Close();  // wakes a consumer that waits
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Make(
 }
 
 void Pipeline::Wire(const feed::Dataset& dataset, std::shared_ptr<store::ObjectStore> store) {
+  store_ = store;
   const uint64_t batch = options_.slicing.batch_size;
   const auto depth_max = static_cast<int>(std::clamp(kItemsMax / batch, uint64_t{2}, kBatchesMax));
   std::vector<fetch::Tier*> tiers;
@@ -95,6 +96,12 @@ Pipeline::~Pipeline() {
   fetcher_.reset();
   feeder_.reset();
   decode_.reset();
+  store_tier_.reset();
+  // What the store's thread still holds of finished reads goes before the store may.
+  auto flushed = std::make_shared<std::promise<void>>();
+  auto flush = flushed->get_future();
+  store_->executor().Post([flushed = std::move(flushed)] { flushed->set_value(); });
+  flush.wait_for(kCloseTimeout);
 }
 
 void Pipeline::HeadWaiting() {

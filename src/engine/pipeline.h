@@ -75,6 +75,7 @@ class Pipeline {
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   uint64_t generation_ = 0;  // consumer's thread
   feed::Delivery delivery_;
+  std::shared_ptr<store::ObjectStore> store_;
   std::shared_ptr<SlabPool> slabs_;
   std::shared_ptr<feed::OutputPool> outputs_;
   std::unique_ptr<sys::EventLoop> loop_;
