@@ -213,8 +213,8 @@ class Snapshot:
 
 
 def measure_decode(task, cores):
-    """Seconds from one decoded sample to the next while decoding is what limits and the training core
-    is as busy as it will be."""
+    """Seconds from one decoded sample to the next while decoding is what limits: first with the
+    training core idle, as it is while the first batch comes, then as busy as it will be."""
     trainer = Trainer(task)
     trainer.warm_up(task["frames"])
     made_up = {camera: (torch.rand(1, task["frames"], *task["picture"], 3) * 255).byte()
@@ -230,19 +230,23 @@ def measure_decode(task, cores):
     worker = threading.Thread(target=work)
     with open_loader(task, task["runway"]) as loader:
         batches = iter(endless(loader))
-        next(batches)
+        idle_s = seconds_per_sample(batches, task["samples"])
         worker.start()
         try:
-            for _ in range(SETTLE_SAMPLES):
-                next(batches)
-            started = time.perf_counter()
-            for _ in range(task["samples"]):
-                next(batches)
-            seconds = (time.perf_counter() - started) / task["samples"]
+            busy_s = seconds_per_sample(batches, task["samples"])
         finally:
             stop.set()
             worker.join()
-    emit("result", decode_s=seconds)
+    emit("result", decode_s=busy_s, idle_decode_s=idle_s)
+
+
+def seconds_per_sample(batches, samples):
+    for _ in range(SETTLE_SAMPLES):
+        next(batches)
+    started = time.perf_counter()
+    for _ in range(samples):
+        next(batches)
+    return (time.perf_counter() - started) / samples
 
 
 def measure_cold_starts(task, cores):
