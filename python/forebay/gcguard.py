@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 
@@ -110,17 +111,25 @@ def between_steps(late):
 
 class _Saved:
     enabled = True
-    frozen = 0
+    frozen = False
 
     @classmethod
     def take(cls):
         cls.enabled = gc.isenabled()
-        cls.frozen = gc.get_freeze_count()
+        cls.frozen = _program_has_frozen()
 
     @classmethod
     def restore(cls):
         # There is one frozen set: when the program had one, it stays, ours within it.
-        if cls.frozen == 0:
+        if not cls.frozen:
             gc.unfreeze()
         if cls.enabled:
             gc.enable()
+
+
+def _program_has_frozen():
+    # From 3.12 on, immortal objects are among the frozen by themselves, so the count does not tell.
+    # sys.modules is mortal and there from the start; get_objects leaves the frozen out.
+    if gc.get_freeze_count() == 0:
+        return False
+    return not any(each is sys.modules for each in gc.get_objects())

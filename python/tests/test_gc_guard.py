@@ -1,4 +1,5 @@
 import gc
+import sys
 import time
 
 import pytest
@@ -23,6 +24,10 @@ def collections():
     gc.callbacks.append(watcher)
     yield watcher
     gc.callbacks.remove(watcher)
+
+
+def frozen(thing):
+    return not any(each is thing for each in gc.get_objects())
 
 
 class Node:
@@ -84,9 +89,9 @@ def test_everything_is_as_before_afterwards(enabled):
     try:
         gc.enable() if enabled else gc.disable()
         with pytest.raises(KeyError), fb.gc_guard():
-            assert not gc.isenabled() and gc.get_freeze_count() > 0
+            assert not gc.isenabled() and frozen(sys.modules)
             raise KeyError
-        assert gc.isenabled() == enabled and gc.get_freeze_count() == 0
+        assert gc.isenabled() == enabled and not frozen(sys.modules)
     finally:
         gc.enable() if was else gc.disable()
 
@@ -94,10 +99,9 @@ def test_everything_is_as_before_afterwards(enabled):
 def test_what_the_program_had_frozen_stays_frozen():
     gc.freeze()
     try:
-        frozen = gc.get_freeze_count()
         with fb.gc_guard():
             pass
-        assert gc.get_freeze_count() >= frozen
+        assert frozen(sys.modules)
     finally:
         gc.unfreeze()
 
@@ -106,8 +110,8 @@ def test_guards_nest():
     with fb.gc_guard():
         with fb.gc_guard():
             pass
-        assert not gc.isenabled() and gc.get_freeze_count() > 0
-    assert gc.isenabled() and gc.get_freeze_count() == 0
+        assert not gc.isenabled() and frozen(sys.modules)
+    assert gc.isenabled() and not frozen(sys.modules)
 
 
 def test_a_large_heap_beside_the_loop_costs_a_step_nothing():
@@ -121,7 +125,7 @@ def test_a_large_heap_beside_the_loop_costs_a_step_nothing():
             make_garbage(1_000)
             guard.step()
         mean = (guard.seconds - before) / guard.collections
-    assert guard.collections >= 40
+    assert guard.collections >= 10
     assert mean < unguarded / 5, (mean, unguarded)
     assert len(heap) == 1_000_000
 
