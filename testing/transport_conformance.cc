@@ -424,8 +424,8 @@ TEST_P(TransportConformance, close_cancels_all_and_calls_when_the_last_has_ended
     transport->Start({.url = server.url() + "/a"}, &a);
     transport->Start({.url = server.url() + "/b"}, &b);
     transport->Close([&] {
+      transport.reset();  // before the test goes on, and its variables with it
       closed.set_value(a.dones + b.dones);
-      transport.reset();
     });
   });
   auto ended = closed.get_future();
