@@ -82,16 +82,16 @@ std::vector<std::string> Cluster::CloseAndCheck() {
 }
 
 HiddenWait MeasureHiddenWait(uint64_t seed, int readers) {
-  constexpr uint64_t kSteady = 14;
+  constexpr uint64_t kSteady = 12;
   constexpr uint64_t kRecovery = 20;
-  constexpr uint64_t kAfter = 10;
+  constexpr uint64_t kAfter = 8;
   HiddenWait measured;
   Cluster off({.seed = seed, .readers = 4, .job = {.runway_s = 0}});
-  off.RunSteps(16);
-  measured.off_s = off.MeanWait(1, 16);
+  off.RunSteps(12);
+  measured.off_s = off.MeanWait(1, 12);
   off.set_latency_factor(3);
-  off.RunSteps(32);
-  measured.off_tripled_s = off.MeanWait(17, 32);
+  off.RunSteps(24);
+  measured.off_tripled_s = off.MeanWait(13, 24);
   measured.violations = off.CloseAndCheck();
 
   Cluster cluster({.seed = seed, .readers = readers});
