@@ -28,11 +28,22 @@ if(FOREBAY_SANITIZE)
     -fno-sanitize-recover=all)
   target_link_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE})
 endif()
+if(FOREBAY_FUZZ)
+  target_compile_options(forebay_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_link_libraries(forebay_flags INTERFACE Threads::Threads)
 find_program(FOREBAY_MOLD mold)
 if(FOREBAY_MOLD)
   target_link_options(forebay_flags INTERFACE -fuse-ld=mold)
 endif()
+
+# forebay_stable_sort(a.cc ...): those call std::stable_sort, in which libstdc++ 12 uses a function
+# that it marks as deprecated itself; clang tells the caller.
+function(forebay_stable_sort)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Wno-deprecated-declarations)
+  endif()
+endfunction()
 
 # The layer table is the one list of modules and of what each may use.
 file(STRINGS ${CMAKE_SOURCE_DIR}/tools/layers.txt FOREBAY_LAYER_LINES REGEX "^[a-z]+:")

@@ -153,13 +153,13 @@ class Tree:
             if "/" not in name or name.startswith(("cli/", "bind/")):
                 return None
             return f"{top}/ includes {name}; it stands on include/forebay alone"
-        if target in ("testing", "sim"):
+        if target in ("testing", "sim", "fuzz"):
             if top in ("testing", "sim", "bench", "test", "fuzz") or path.endswith("_test.cc"):
                 return None
             return f"the product includes {name}, which is for tests"
         if target not in self.layers:
             return f"{name}: no such folder in tools/layers.txt (includes name the folder)"
-        if "/detail/" in name and not path.startswith(f"src/{target}/"):
+        if "/detail/" in name and not path.startswith((f"src/{target}/", "fuzz/")):
             return f"{name} is inside {target}; only {target} may include it"
         if top == "src" and target != module and target not in self.layers.get(module, ()):
             return f"{module} may not use {target} (tools/layers.txt)"

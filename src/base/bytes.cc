@@ -47,7 +47,7 @@ Result<uint64_t> ParseSize(std::string_view text) {
   for (const Unit& known : kUnits) {
     if (unit != known.name) continue;
     const double bytes = number * known.factor;
-    if (bytes >= 9.2e18 || bytes != std::floor(bytes)) return bad();
+    if (bytes >= 9.2e18 || (known.factor == 1 && bytes != std::floor(bytes))) return bad();
     return static_cast<uint64_t>(bytes);
   }
   return bad();

@@ -33,7 +33,7 @@ struct ByteRange {
 };
 
 // "2GiB", "500 KB", "1048576" -> bytes. KB = 1000, KiB = 1024; a bare number is bytes; fractions
-// are allowed ("1.5GiB").
+// are allowed ("1.1GiB": what is left of a byte is cut off).
 Result<uint64_t> ParseSize(std::string_view text);
 // 1536 -> "1.5 KiB"
 std::string FormatSize(uint64_t bytes);

@@ -12,6 +12,7 @@ TEST(ParseSize, reads_decimal_and_binary_units) {
   EXPECT_EQ(*ParseSize("64 kib"), 65536u);
   EXPECT_EQ(*ParseSize("500MB"), 500000000u);
   EXPECT_EQ(*ParseSize("1.5GiB"), 1610612736u);
+  EXPECT_EQ(*ParseSize("1.1KiB"), 1126u);
 }
 
 TEST(ParseSize, refuses_what_is_no_size) {

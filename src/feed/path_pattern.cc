@@ -40,23 +40,28 @@ Result<PathPattern> PathPattern::Parse(std::string_view pattern) {
 
 std::optional<std::map<std::string, std::string>> PathPattern::Match(std::string_view key) const {
   std::map<std::string, std::string> values;
-  if (!MatchFrom(key, 0, values)) return std::nullopt;
+  std::vector<bool> failed(tokens_.size() * (key.size() + 1));
+  if (!MatchFrom(key, 0, failed, values)) return std::nullopt;
   return values;
 }
 
-bool PathPattern::MatchFrom(std::string_view key, size_t token,
+bool PathPattern::MatchFrom(std::string_view key, size_t token, std::vector<bool>& failed,
                             std::map<std::string, std::string>& values) const {
   if (token == tokens_.size()) return key.empty();
   const Token& now = tokens_[token];
   if (!now.is_name) {
-    return key.starts_with(now.text) && MatchFrom(key.substr(now.text.size()), token + 1, values);
+    return key.starts_with(now.text) &&
+           MatchFrom(key.substr(now.text.size()), token + 1, failed, values);
   }
+  const size_t here = token + key.size() * tokens_.size();
+  if (failed[here]) return false;
   const size_t longest = std::min(key.find('/'), key.size());
   for (size_t n = longest; n > 0; --n) {
-    if (!MatchFrom(key.substr(n), token + 1, values)) continue;
+    if (!MatchFrom(key.substr(n), token + 1, failed, values)) continue;
     values[now.text] = key.substr(0, n);
     return true;
   }
+  failed[here] = true;
   return false;
 }
 

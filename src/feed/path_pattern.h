@@ -26,7 +26,9 @@ class PathPattern {
     bool is_name = false;
     std::string text;
   };
-  bool MatchFrom(std::string_view key, size_t token,
+  // `failed`: which (token, length of `key`) are known not to fit. Without it a key of dashes under
+  // "{a}-{b}-{c}-{d}" would take as long as there are ways to cut it.
+  bool MatchFrom(std::string_view key, size_t token, std::vector<bool>& failed,
                  std::map<std::string, std::string>& values) const;
 
   std::vector<Token> tokens_;

@@ -36,11 +36,13 @@ Result<bool> ResponseHead::AddLine(std::string_view line) {
     const size_t space = line.find(' ');
     const std::string_view rest = space == line.npos ? "" : Trim(line.substr(space));
     if (rest.size() < 3 ||
-        std::from_chars(rest.data(), rest.data() + 3, head_.status).ptr != rest.data() + 3) {
+        std::from_chars(rest.data(), rest.data() + 3, head_.status).ptr != rest.data() + 3 ||
+        head_.status < 100) {
       return Malformed("no status");
     }
     return false;
   }
+  if (head_.status == 0) return Malformed("no status line");
   const std::string_view text = Trim(line);
   if (text.empty()) return Finish();
   const size_t colon = line.find(':');

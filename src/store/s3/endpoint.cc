@@ -58,7 +58,11 @@ Result<Endpoint> ParseEndpointUrl(const std::string& url) {
         return IsLetter(c) || IsDigit(c) ||
                std::string_view("-._:[]").find(c) != std::string_view::npos;
       });
-  if (!plain || rest.find_first_of("?#@ ") != std::string::npos) return invalid;
+  // What follows goes to the wire as it is.
+  const bool clean = std::all_of(rest.begin(), rest.end(), [](char c) {
+    return c > ' ' && c <= '~' && c != '?' && c != '#' && c != '@';
+  });
+  if (!plain || !clean) return invalid;
   const std::string own_port = endpoint.scheme == "http" ? ":80" : ":443";
   if (endpoint.host.ends_with(own_port)) {
     endpoint.host.resize(endpoint.host.size() - own_port.size());

@@ -36,8 +36,9 @@ TEST(Endpoint, custom_endpoints_are_reached_by_path_unless_told_otherwise) {
 }
 
 TEST(Endpoint, what_can_make_no_host_is_refused) {
-  for (const char* url : {"127.0.0.1:8333", "ftp://x", "http://", "http://a b", "http://x?y",
-                          "http://user@host", "http://x#y"}) {
+  for (const char* url :
+       {"127.0.0.1:8333", "ftp://x", "http://", "http://a b", "http://x?y", "http://user@host",
+        "http://x#y", "http://x/a\nb", "http://x/\x01", "http://x/\xc3\xa9"}) {
     EXPECT_EQ(Resolve(url, "bucket").code, Code::kInvalidArgument) << url;
   }
   for (const char* bucket : {"", "a/b", "a b", "..", "a\nb", "b\xc3\xa9"}) {

@@ -137,7 +137,7 @@ int64_t ParseHttpDate(std::string_view text) {
   const std::string copy(text);
   const char* end = ::strptime(copy.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
   if (end == nullptr || *end != '\0') return -1;
-  return ::timegm(&utc);
+  return std::max(int64_t{-1}, int64_t{::timegm(&utc)});  // nothing is older than 1970
 }
 
 }  // namespace forebay::store::s3

@@ -1,0 +1,30 @@
+#include "fuzz/targets.h"
+
+#include <algorithm>
+
+namespace forebay::fuzz {
+namespace {
+
+constexpr Target kTargets[] = {
+    {"catalog", &Catalog},
+    {"video_index", &VideoIndex},
+    {"s3_xml", &S3Xml},
+    {"http_head", &HttpHead},
+    {"uri", &Uri},
+    {"endpoint", &Endpoint},
+    {"profile", &Profile},
+    {"size", &Size},
+    {"path_pattern", &PathPattern},
+    {"scan", &Scan},
+};
+
+}  // namespace
+
+std::span<const Target> Targets() { return kTargets; }
+
+const Target* FindTarget(std::string_view name) {
+  const auto* found = std::ranges::find(kTargets, name, &Target::name);
+  return found == std::end(kTargets) ? nullptr : found;
+}
+
+}  // namespace forebay::fuzz

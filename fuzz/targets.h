@@ -1,0 +1,32 @@
+// Every parser of bytes that come from outside, as a function of bytes. libFuzzer calls one of them
+// (libfuzzer.cc), an ordinary test replays the corpus of all (replay.cc). A target aborts when what
+// it calls breaks its contract; that a parser refuses its input is no failure.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/bytes.h"
+
+namespace forebay::fuzz {
+
+struct Target {
+  std::string_view name;  // its corpus is fuzz/corpus/NAME/
+  void (*run)(ByteView input);
+};
+
+std::span<const Target> Targets();
+const Target* FindTarget(std::string_view name);  // null: there is none
+
+void Catalog(ByteView input);      // a catalog file, and the same as the body of one that verifies
+void VideoIndex(ByteView input);   // one packed video index
+void S3Xml(ByteView input);        // the XML of S3's answers, and errors made of it
+void HttpHead(ByteView input);     // the lines of a response's head; Content-Range; dates
+void Uri(ByteView input);          // s3://, file://, memory:// and paths
+void Endpoint(ByteView input);     // lines: endpoint URL, region, bucket, style, key
+void Profile(ByteView input);      // the AWS tools' configuration files
+void PathPattern(ByteView input);  // lines: pattern, key
+void Size(ByteView input);         // "1.5GiB"
+void Scan(ByteView input);         // a video file of any kind
+
+}  // namespace forebay::fuzz

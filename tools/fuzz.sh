@@ -1,0 +1,29 @@
+#!/bin/bash
+# tools/fuzz.sh SECONDS [TARGET...]: build/fuzz's targets, one after the other, each from its corpus
+# of fuzz/corpus/. What it finds on the way is kept in build/fuzz/corpus/, what fails in
+# build/fuzz/found/: `forebay_fuzz_replay TARGET FILE` shows it again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=$1; shift
+[ $# -gt 0 ] || set -- $(ls fuzz/corpus)
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+mkdir -p build/fuzz/found build/logs
+failed=0
+for target in "$@"; do
+  mkdir -p "build/fuzz/corpus/$target"
+  status=0
+  FOREBAY_FUZZ_TARGET=$target build/fuzz/fuzz/forebay_fuzz -max_total_time="$seconds" \
+    -max_len=8192 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
+    -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/corpus/$target" \
+    "fuzz/corpus/$target" >"build/logs/fuzz-$target.log" 2>&1 || status=$?
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/logs/fuzz-$target.log")
+  if [ $status -eq 0 ]; then
+    printf '%-14s ok, %s inputs in %s s\n' "$target" "$runs" "$seconds"
+  else
+    tail -n 40 "build/logs/fuzz-$target.log"
+    printf '%-14s FAILED; all of it is in build/logs/fuzz-%s.log\n' "$target" "$target"
+    failed=1
+  fi
+done
+exit $failed
