@@ -10,6 +10,7 @@ PYTHON := .venv/bin/python
 JOBS ?= $(shell nproc)
 SEED ?= 1
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
@@ -27,7 +28,7 @@ CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 300
 CTEST_SHOW := -s 'tests passed|tests failed'
 
 .PHONY: help build test demo check bench asan tsan fuzz sim fix install clean
-.PHONY: release setup-test setup-demo setup-check setup-bench layers
+.PHONY: release setup-build setup-test setup-demo setup-check setup-bench layers
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -39,6 +40,8 @@ release:
 	@$(STAGE) -l release build tools/build.sh release forebay_product
 	@tools/link_venv.sh
 
+setup-build:
+	@tools/setup.sh build
 setup-test:
 	@tools/setup.sh test
 setup-demo:
@@ -81,6 +84,21 @@ asan: setup-test  ## C++ tests under ASan and UBSan
 tsan: setup-test  ## the C++ tests with threads under TSan
 	@$(STAGE) -l tsan tsan-build tools/build.sh tsan forebay_tsan_tests
 	@$(STAGE) -l tsan $(CTEST_SHOW) tsan $(CTEST) --test-dir build/tsan $(CTEST_ARGS) -L tsan
+
+sim: setup-build  ## the simulated cluster on SEED=A or SEED=A:B (half-open)
+	@$(STAGE) -l release build tools/build.sh release sim_test
+	@FOREBAY_SIM_SEEDS=$(SEED) build/release/sim/sim_test
+
+bench: setup-bench  ## build and run the benchmarks (a quiet machine is yours to see to)
+	@$(STAGE) -l bench build tools/build.sh bench forebay_benchmarks
+	@tools/bench.sh
+
+fuzz: setup-check  ## every parser of outside bytes under libFuzzer, FUZZ_SECONDS=60 each
+	@$(STAGE) -l fuzz build tools/build.sh fuzz forebay_fuzz
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+install: release  ## programs and the media library into PREFIX=/usr/local
+	@$(STAGE) install $(CMAKE) --install build/release --prefix '$(PREFIX)'
 
 fix: setup-check  ## format every C++ file
 	@tools/format.sh

@@ -17,7 +17,7 @@ build_packages="g++ cmake ninja-build ccache mold pkg-config ca-certificates
 test_packages="librapidcheck-dev ffmpeg openssl"
 demo_packages="ffmpeg"
 check_packages="clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git"
-bench_packages="libbenchmark-dev"
+bench_packages="ffmpeg"
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
