@@ -112,8 +112,8 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
     memory_tier_ = std::make_unique<fetch::MemoryTier>(options.memory_tier_bytes, coordinator_);
     tiers.insert(tiers.begin(), memory_tier_.get());
   }
-  fetcher_ = std::make_unique<fetch::Fetcher>(slabs_, tiers, coordinator_, feeder_.get(),
-                                              fetch::Fetcher::Options{});
+  fetcher_ =
+      std::make_unique<fetch::Fetcher>(slabs_, tiers, feeder_.get(), fetch::Fetcher::Options{});
   feeder_->Attach(fetcher_.get(), memory_tier_.get());
 }
 

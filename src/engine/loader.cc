@@ -62,7 +62,7 @@ class ClipsLoader : public Loader {
  public:
   ClipsLoader(ClipsOptions clips, LoaderOptions options, StoreOptions store)
       : clips_options_(std::move(clips)),
-        options_(std::move(options)),
+        options_(options),
         store_options_(std::move(store)),
         held_(std::make_shared<std::atomic<int64_t>>(0)) {}
   ~ClipsLoader() override { Close(); }

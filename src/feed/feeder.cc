@@ -170,7 +170,6 @@ void Feeder::OnPart(uint64_t tag, const fetch::PieceReport& report, uint64_t byt
 
 void Feeder::StartUnit(Slot& slot, size_t unit) {
   const DecodeUnit& range = slot.work->plan.units[unit];
-  UnitBytes bytes;
   std::vector<std::shared_ptr<SlabBuffer>> buffers;
   if (range.extent_count > 0) {
     const fetch::FetchedItem& item = fetcher_->item(slot.sequence);

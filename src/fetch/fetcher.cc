@@ -131,13 +131,9 @@ class Fetcher::Operation : public TierSink {
   bool running_ = false;
 };
 
-Fetcher::Fetcher(std::shared_ptr<SlabPool> pool, std::vector<Tier*> tiers, Executor& coordinator,
-                 FetchSink* sink, Options options)
-    : pool_(std::move(pool)),
-      tiers_(std::move(tiers)),
-      coordinator_(coordinator),
-      sink_(sink),
-      options_(options) {
+Fetcher::Fetcher(std::shared_ptr<SlabPool> pool, std::vector<Tier*> tiers, FetchSink* sink,
+                 Options options)
+    : pool_(std::move(pool)), tiers_(std::move(tiers)), sink_(sink), options_(options) {
   FB_ASSERT(!tiers_.empty());
 }
 

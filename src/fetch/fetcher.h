@@ -45,8 +45,8 @@ class Fetcher {
   struct Options {
     uint64_t part_bytes_max = 8ULL << 20;
   };
-  Fetcher(std::shared_ptr<SlabPool> pool, std::vector<Tier*> tiers, Executor& coordinator,
-          FetchSink* sink, Options options);
+  Fetcher(std::shared_ptr<SlabPool> pool, std::vector<Tier*> tiers, FetchSink* sink,
+          Options options);
   ~Fetcher();
 
   // Slab bytes that fetching these extents takes.
@@ -71,7 +71,6 @@ class Fetcher {
 
   std::shared_ptr<SlabPool> pool_;
   std::vector<Tier*> tiers_;
-  Executor& coordinator_;
   FetchSink* sink_;
   Options options_;
   FetchStats stats_;
