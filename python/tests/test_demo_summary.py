@@ -128,6 +128,16 @@ def test_a_first_batch_is_held_against_its_own_latencies():
     assert start["bound_ms"] == pytest.approx(100 + 250 + 150 + 50)
 
 
+def test_auto_that_beats_every_fixed_runway_is_held_to_the_longest():
+    made = whole_summary()
+    for one in made["runs"]:
+        if one.get("fixed_runway_s"):
+            one["wait_hidden"] = 0.9
+    longest = max(one["runway_s"] for one in made["runs"] if one.get("fixed_runway_s"))
+    ratio = summary.targets(made)[1]
+    assert ratio["value"] == made["runs"][-1]["runway_s"] / longest and ratio["met"]
+
+
 def test_targets_say_what_was_missed():
     made = whole_summary()
     assert all(target["met"] for target in summary.targets(made))
