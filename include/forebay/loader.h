@@ -96,7 +96,8 @@ class FOREBAY_API Loader {
   virtual int64_t sample_count() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
   // The next batch; nullopt at the end of an epoch (the next call begins the next epoch; after the
-  // last epoch it stays nullopt).
+  // last epoch it stays nullopt). A batch that failed is not consumed: the next call asks for it
+  // again, and State names its place.
   virtual Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) = 0;
   // True: Next would answer without waiting (a batch, an epoch's end, or an error). Starts the
   // work as Next does. The way to wait in slices: kDeadlineExceeded of Next may also be a store's.

@@ -66,7 +66,8 @@ class Loader:
         decode_threads: None: one less than there are cores.
         held_limit: how many batches may be referenced at once before the next one is refused with
             ``ResourceExhaustedError``.
-        on_bad_sample: ``"raise"``, or ``forebay.skip(max=10)``.
+        on_bad_sample: ``"raise"`` (the failed batch is not consumed: ``next`` tries it again), or
+            ``forebay.skip(max=10)``.
         timeout: seconds (or ``"30s"``) that ``next`` waits at most, then ``DeadlineExceededError``;
             None: as long as the store's own deadlines let it.
         num_workers, prefetch_factor, pin_memory: accepted for the sake of code written for

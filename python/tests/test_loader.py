@@ -451,6 +451,27 @@ def test_a_bad_sample_is_an_error_that_names_its_key(damaged):
         assert raised.value.uri.endswith("beta/left.mp4")
 
 
+def test_a_batch_that_failed_is_not_consumed_and_comes_when_asked_again(drives, tmp_path):
+    root = tmp_path / "away"
+    shutil.copytree(path_of(drives), root)
+    fb.index(root.as_uri() + "/")
+    clips = fb.VideoClips(root.as_uri() + "/", frames=4, step=2, hop=3)
+    video, away = root / "beta" / "left.mp4", tmp_path / "left.mp4"
+    video.rename(away)
+    with fb.Loader(clips, batch_size=4, shuffle=False, epochs=1, drop_last=False) as loader:
+        batches, samples = iter(loader), []
+        for _ in range(PER_SCENE // 4):
+            samples += next(batches)["_sample"].tolist()
+        for _ in range(2):
+            with pytest.raises(fb.NotFoundError, match="beta/left.mp4"):
+                next(batches)
+            assert loader.state_dict()["position"] == len(samples)
+        away.rename(video)
+        for batch in batches:
+            samples += batch["_sample"][~batch["_pad"]].tolist()
+    assert samples == list(range(SAMPLES))
+
+
 def test_bad_samples_are_skipped_when_asked(damaged):
     with fb.Loader(damaged, batch_size=1, shuffle=False, epochs=1,
                    on_bad_sample=fb.skip(max=50)) as loader:  # fmt: skip

@@ -287,13 +287,17 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
   pipeline->Taken(came_ - left_, head_posted_ ? now - came_ : Duration{});
   waiting_ = false;
   left_ = now;
+  if (!group->status.ok()) {
+    // Not returned, so not consumed: the state names it, and the next call tries again.
+    Status failed = std::move(group->status)
+                        .WithContext(fmt::format("batch {} of epoch {}", step_, group->epoch));
+    group.reset();
+    Seek(epoch_, position_);
+    return failed;
+  }
   position_ += group->global_samples;
   ++step_;
   for (const uint64_t skip : group->skipped) skips_.push_back(static_cast<int64_t>(skip));
-  if (!group->status.ok()) {
-    return std::move(group->status)
-        .WithContext(fmt::format("batch {} of epoch {}", step_ - 1, group->epoch));
-  }
   return std::optional<Batch>(MakeBatch(*std::move(group)));
 }
 
