@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 
 import numpy as np
@@ -130,3 +131,10 @@ def test_what_is_no_video_is_a_clear_error(tmp_path):
     path.write_bytes(b"this is no video" * 100)
     with pytest.raises(fb.ForebayError, match="text.mp4"):
         fb.Video(path)
+
+
+def test_an_empty_file_is_counted_and_left_out(drives, tmp_path):
+    shutil.copytree(path_of(drives) / "alpha", tmp_path / "some")
+    (tmp_path / "some" / "rear.mp4").touch()
+    report = fb.index(tmp_path / "some")
+    assert (report["objects"], report["objects_skipped"], report["videos"]) == (3, 1, 2)

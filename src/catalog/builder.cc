@@ -58,7 +58,8 @@ Result<std::vector<store::ObjectInfo>> ListObjects(const store::SyncStore& store
   std::vector<store::ObjectInfo> objects;
   const std::string own = prefix + ".forebay/";
   FB_RETURN_IF_ERROR(store.ListAll(prefix, [&](const store::ObjectInfo& info) {
-    if (info.size > 0 && !info.key.starts_with(own)) objects.push_back(info);
+    const bool folder = info.size == 0 && info.key.ends_with('/');
+    if (!folder && !info.key.starts_with(own)) objects.push_back(info);
     return true;
   }));
   if (objects.empty()) {
