@@ -25,7 +25,7 @@ class VideoClips:
     Args:
         uri: the data set, ``s3://bucket/prefix/``, ``file:///path/`` or a path.
         pattern: where scene and camera are in the keys below ``uri``; each ``{name}`` matches a
-            part of one path element. ``{camera}`` may be left out of a one-camera data set.
+            part of one path element. ``{camera}`` must be one of them.
         cameras: which cameras, in the batch's order; None: all that the pattern finds, sorted.
         frames, step, hop: counted in frames of the first camera.
         resize: ``(height, width)``; needed where cameras or scenes differ in size.

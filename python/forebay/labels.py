@@ -15,6 +15,7 @@ from .errors import InvalidArgumentError, NotFoundError
 
 _LIMIT_BYTES = 1 << 30  # of a table; it is read whole
 _CHUNK_SAMPLES = 1 << 16  # checked at a time, so that checking needs no memory per sample
+_OWN = {"_sample", "_epoch", "_pad", "_source", "_labelled"}  # fields that batches may hold
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -76,7 +77,7 @@ class LabelJoin:
         scenes = core_loader.scenes
         order, self._times, self._first, self._last = _sort(labels, columns, scenes)
         self._columns = _select(labels, columns, order)
-        taken = {name for name, _, _ in core_loader.arrays}
+        taken = {name for name, _, _ in core_loader.arrays} | _OWN
         for name in self._columns:
             if name in taken:
                 raise InvalidArgumentError(
@@ -283,7 +284,7 @@ def _numeric(values):
         for kind in (np.int64, np.float64):
             try:
                 return np.array(values).astype(kind)
-            except ValueError:
+            except (ValueError, OverflowError):  # an integer of more than 64 bits is a float
                 continue
         return None
     try:

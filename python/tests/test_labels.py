@@ -95,6 +95,13 @@ def test_samples_without_a_row_are_masked_when_asked(drives, tmp_path):
             assert not batch["speed"][~expected].any()
 
 
+def test_integers_of_more_than_64_bits_come_as_floats(drives, tmp_path):
+    table = tmp_path / "labels.csv"
+    table.write_text("scene,time,v\nalpha,0,99999999999999999999\n")
+    with loader_of(drives, fb.Labels(table, missing="mask"), shuffle=False) as loader:
+        assert next(iter(loader))["v"].tolist() == [np.float32(1e20), 0, 0]
+
+
 def test_labels_come_as_tensors_too(drives, tmp_path):
     import torch
 
@@ -119,6 +126,8 @@ def test_labels_come_as_tensors_too(drives, tmp_path):
         ('{"time": 1, "scene": "a", "v": "x"}\n', dict(columns=["v"]), "'v' holds no numbers"),
         ('{"time": 1, "scene": "a", "v": 1}\n', dict(columns=["w"]), "no column 'w'"),
         ('{"time": 1, "scene": "a", "front": 1}\n', {}, "prefix"),
+        ('{"time": 1, "scene": "a", "_pad": 1}\n', {}, "prefix"),
+        ('{"time": 1, "scene": "a", "_labelled": 1}\n', dict(missing="mask"), "prefix"),
         ("scene,time,v\na,1\n", dict(format="csv"), "line 2"),
     ],
 )

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -83,6 +84,9 @@ class VideoImpl : public Video {
       return Status(Code::kInvalidArgument,
                     "the video's times do not ascend: ask for frames by number",
                     {.uri = object_->uri()});
+    }
+    if (std::isnan(seconds)) {
+      return Status(Code::kInvalidArgument, "a time must be a number", {.uri = object_->uri()});
     }
     const auto after = std::ranges::upper_bound(times_, seconds);
     if (after == times_.begin()) {

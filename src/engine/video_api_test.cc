@@ -1,6 +1,7 @@
 // class Video and InspectJson over a file on disk.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -86,6 +87,7 @@ TEST_F(VideoApi, finds_the_frame_shown_at_a_time) {
   EXPECT_EQ(*video->FrameAt(0.0401), 1u);
   EXPECT_EQ(*video->FrameAt(1e6), 59u);
   EXPECT_EQ(video->FrameAt(-0.1).code(), Code::kInvalidArgument);
+  EXPECT_EQ(video->FrameAt(std::nan("")).code(), Code::kInvalidArgument);
 }
 
 TEST_F(VideoApi, says_what_is_wrong_with_a_request) {
