@@ -158,6 +158,20 @@ TEST_F(FeederTest, a_bad_sample_is_replaced_by_the_same_other_one_each_time) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
+TEST_F(FeederTest, a_bad_sample_counts_once_however_often_it_is_met) {
+  Make({.samples = 20, .cameras = 2}, {.epochs = 4, .skip_max = 1});
+  on_read = [](const ReadRequest& request) -> std::optional<Status> {
+    if (request.range.offset != 512 * 7) return std::nullopt;
+    return Status(Code::kDataLoss, "damaged");
+  };
+  job->Start();
+  RunSteps(80);
+  EXPECT_TRUE(job->errors().empty());
+  EXPECT_GE(job->feeder().stats().substitutes, 4u);
+  job->Close();
+  ExpectSound();
+}
+
 TEST_F(FeederTest, an_attempt_that_never_answers_is_replaced_once_the_consumer_waits) {
   Make({}, {});
   job->Start();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "feed/batch_layout.h"
 
 namespace forebay::feed {
@@ -24,7 +25,8 @@ bool IsBadSample(Code code) {
          code == Code::kInvalidArgument || code == Code::kUnimplemented;
 }
 
-constexpr double kCostWindow = 64;  // parts over which the first byte is averaged
+constexpr uint64_t kSubstitutesMax = 100;  // in a row, for one place
+constexpr double kCostWindow = 64;         // parts over which the first byte is averaged
 
 uint64_t WholeSlabs(uint64_t bytes) { return SlabsFor(bytes) * kSlabBytes; }
 
@@ -282,8 +284,14 @@ void Feeder::FinishIfOver(Slot& slot) {
 
 // A pure function names the substitute, so that ranks stay in step and a rewind repeats it.
 bool Feeder::TrySubstitute(Slot& slot) {
-  if (!IsBadSample(slot.status.code()) || skips_ >= options_.skip_max) return false;
-  ++skips_;
+  const uint64_t sample = slot.work->sample;
+  if (!IsBadSample(slot.status.code()) || slot.work->attempt >= kSubstitutesMax) return false;
+  // The allowance is of different samples: one that is met again, in another epoch, is no news.
+  if (!bad_samples_.contains(sample)) {
+    if (static_cast<int64_t>(bad_samples_.size()) >= options_.skip_max) return false;
+    bad_samples_.insert(sample);
+    Log(LogLevel::kWarn, fmt::format("replaced: {}", slot.status.ToString()));
+  }
   ++stats_.substitutes;
   slot.group->ready.skipped.push_back(slot.work->position);
   if (slot.in_fetcher) (void)fetcher_->Release(slot.sequence);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,8 @@ class Feeder : public fetch::FetchSink {
  public:
   struct Options {
     uint64_t memory_bytes = 0;
-    uint64_t capacity = 1024;  // items in the ring
-    int64_t skip_max = 0;
+    uint64_t capacity = 1024;                           // items in the ring
+    int64_t skip_max = 0;                               // different samples that may be replaced
     Duration fetch_timeout = std::chrono::seconds(60);  // of one item, all attempts together
     Duration head_check = std::chrono::milliseconds(250);
   };
@@ -167,7 +168,7 @@ class Feeder : public fetch::FetchSink {
   size_t slots_used_ = 0;
   std::map<uint64_t, Group> groups_;      // in work, by number
   std::deque<uint64_t> handed_on_bytes_;  // output of groups handed on and not yet taken
-  int64_t skips_ = 0;
+  std::set<uint64_t> bad_samples_;        // that were replaced
   uint64_t groups_taken_ = 0;
   Time head_waiting_since_{};
   Time head_fetched_at_{};  // when the last byte of the waited-for group came
