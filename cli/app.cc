@@ -282,8 +282,9 @@ std::string FishCompletion(const CLI::App& app) {
     }
   };
   for (const CLI::App* sub : app.get_subcommands(nullptr)) {
-    out += fmt::format("complete -c forebay -n __fish_use_subcommand -a {} -d '{}'\n",
-                       sub->get_name(), sub->get_description());
+    out +=
+        fmt::format("complete -c forebay -n __fish_use_subcommand -a {} -d '{}'\n", sub->get_name(),
+                    CLI::detail::find_and_replace(sub->get_description(), "'", ""));
     for (const CLI::Option* option : sub->get_options()) {
       add(fmt::format("-n '__fish_seen_subcommand_from {}'", sub->get_name()), option);
     }

@@ -216,6 +216,12 @@ TEST_F(CliTest, completion_scripts_name_every_command) {
     for (const std::string command : {"ls", "stat", "cat", "cp"}) {
       EXPECT_THAT(ran.out, HasSubstr(command));
     }
+    for (size_t at = 0, end; (end = ran.out.find('\n', at)) != std::string::npos; at = end + 1) {
+      const std::string line = ran.out.substr(at, end - at);
+      if (line.starts_with("complete -c")) {
+        EXPECT_EQ(std::ranges::count(line, '\'') % 2, 0) << line;
+      }
+    }
   }
   EXPECT_EQ(Run({"completion", "tcsh"}).code, 252);
 }
@@ -224,12 +230,14 @@ TEST_F(CliTest, a_tree_is_copied_whole_and_then_found_to_be_there) {
   WriteFile(folder_ / "from/a", "a");
   WriteFile(folder_ / "from/deep/er/b", Noise(20'000'000));
   WriteFile(folder_ / "from/empty", "");
+  WriteFile(folder_ / "from/.forebay/catalog.fbc", "of the copy that it lies beside");
   const Ran first = Run({"cp", "-r", folder_ / "from", folder_ / "to", "--json"});
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("\"objects_copied\":3"));
   for (const std::string name : {"a", "deep/er/b", "empty"}) {
     EXPECT_TRUE(ReadFile(folder_ / ("from/" + name)) == ReadFile(folder_ / ("to/" + name))) << name;
   }
+  EXPECT_FALSE(fs::exists(folder_ / "to/.forebay"));
   WriteFile(folder_ / "to/a", "changed");
   EXPECT_EQ(Run({"cp", "-r", folder_ / "from", folder_ / "to"}).code, 0);
   EXPECT_EQ(ReadFile(folder_ / "to/a"), "a");

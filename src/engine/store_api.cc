@@ -204,6 +204,7 @@ class StoreImpl : public Store {
     std::unique_ptr<CopyJob> job;
     Status added;
     const Status listed = source.store.ListAll(from, [&](const ObjectInfo& object) {
+      if (IsOwn(object.key, from)) return true;  // a catalog is of this copy's ETags alone
       if (!job) {  // nothing is made before there is something to copy
         Result<std::unique_ptr<CopyDestination>> made = DestinationFor(target, to, true);
         added = made.status();
