@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,11 @@ import textwrap
 import pytest
 
 import forebay as fb
+
+# A shell starts background jobs with SIGINT ignored, and programs pass that on to their children:
+# the tests of Ctrl-C need it as a terminal's programs have it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FPS = 20
 SECONDS = 3
