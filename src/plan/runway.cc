@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kReplayGroups = 256;
 // The wait that may be left, as a share of what a reader without prefetch would wait.
-constexpr double kToleratedShare = 0.002;
+constexpr double kToleratedShare = 0.001;
 // Latencies of so many parts are compared with the window's to see a change of regime.
 constexpr size_t kRecentParts = 14;
 constexpr double kShiftSigmas = 4.0;
