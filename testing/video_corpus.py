@@ -47,7 +47,7 @@ class Corpus:
     def write_truth(self, name, stream):
         """Asks ffmpeg for the frames."""
         command = ["ffmpeg", "-nostdin", "-v", "fatal", "-threads", "1", "-noautorotate", "-i", name,
-                   "-map", f"0:{stream}", "-autoscale", "0", "-fps_mode", "passthrough", "-f",
+                   "-map", f"0:{stream}", "-noautoscale", "-fps_mode", "passthrough", "-f",
                    "framehash", "-hash", "crc32", f"truth/{name}.{stream}"]
         subprocess.run(command, cwd=self.folder, check=True)
 
