@@ -1,10 +1,16 @@
 #include "fetch/store_tier.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace forebay::fetch {
+namespace {
+
+constexpr double kMeanWindow = 64;  // reads
+
+}  // namespace
 
 struct StoreTier::Answer {
   size_t piece = 0;
@@ -154,7 +160,13 @@ void StoreTier::Promote(Ticket ticket) {
   const auto it = open_.find(ticket);
   if (it == open_.end()) return;
   store_->executor().Post(
-      [group = it->second.group, after = options_.replace_after] { group->Promote(after); });
+      [group = it->second.group, after = ReplaceAfter()] { group->Promote(after); });
+}
+
+Duration StoreTier::ReplaceAfter() const {
+  return std::max(options_.replace_after,
+                  std::chrono::duration_cast<Duration>(
+                      std::chrono::duration<double>(options_.replace_after_means * mean_read_s_)));
 }
 
 void StoreTier::Cancel(Ticket ticket) {
@@ -170,6 +182,8 @@ void StoreTier::Deliver(Ticket ticket, std::vector<Answer> answers, bool last) {
   if (last) open_.erase(it);
   for (Answer& answer : answers) {
     if (answer.status.ok()) {
+      const double total_s = std::chrono::duration<double>(answer.report.total).count();
+      mean_read_s_ += (total_s - mean_read_s_) / (mean_read_s_ == 0 ? 1 : kMeanWindow);
       sink->OnBytes(answer.piece, answer.extent, answer.report);
     } else {
       sink->OnFailed(answer.piece, std::move(answer.status));

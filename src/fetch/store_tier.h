@@ -13,8 +13,11 @@ namespace forebay::fetch {
 class StoreTier : public Tier {
  public:
   struct Options {
-    // Demand replaces an attempt that has been out for longer than this.
+    // Demand replaces an attempt that has been out for longer than this, and for longer than
+    // `replace_after_means` times what a read takes on average: starting over an attempt that is
+    // slow but alive costs more than it gains.
     Duration replace_after = std::chrono::milliseconds(1500);
+    double replace_after_means = 8;
   };
   // `objects` is what extents' object indices point into.
   StoreTier(std::shared_ptr<store::ObjectStore> store,
@@ -27,18 +30,18 @@ class StoreTier : public Tier {
                    TierSink* sink) override;
   void Promote(Ticket ticket) override;
   void Cancel(Ticket ticket) override;
-  // From now on, attempts out for longer than this are replaced by demand.
-  void set_replace_after(Duration after) { options_.replace_after = after; }
 
  private:
   class Group;
   struct Answer;
   void Deliver(Ticket ticket, std::vector<Answer> answers, bool last);
+  Duration ReplaceAfter() const;
 
   std::shared_ptr<store::ObjectStore> store_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   Executor& coordinator_;
   Options options_;
+  double mean_read_s_ = 0;  // of the recent reads
   Ticket next_ticket_ = 1;
   struct Open {
     std::shared_ptr<Group> group;  // lives on the store's thread
