@@ -118,7 +118,8 @@ class FOREBAY_API Loader {
   virtual Status LoadState(const LoaderState& state) = 0;
   // Why the runway is what it is, in one line with its numbers.
   virtual std::string RunwayReason() const = 0;
-  // Flat: "forebay_stall_seconds_total" and so on.
+  // Flat: "forebay_stall_seconds_total" and so on. Zeros before the first Next; after Close, and
+  // while the engine does not answer within a second, the last numbers known.
   virtual std::map<std::string, double> Metrics() const = 0;
   // Idempotent. Next returns kCancelled afterwards; arrays already taken stay valid.
   virtual void Close() = 0;

@@ -96,6 +96,8 @@ class ClipsLoader : public Loader {
     const MutexLock lock(mutex_);
     return pipeline_;
   }
+  // All zero before the pipeline was made; the last ones known once it is gone.
+  engine::PipelineNumbers LatestNumbers() const FB_EXCLUDES(mutex_);
   bool AtEnd() const;  // no further epoch
   std::optional<order::BatchSlice> Slice() const;
   void BeginWait(const engine::Pipeline& pipeline);
@@ -121,6 +123,7 @@ class ClipsLoader : public Loader {
   // and the last to let go takes it down.
   mutable Mutex mutex_;
   std::shared_ptr<engine::Pipeline> pipeline_ FB_GUARDED_BY(mutex_);
+  mutable engine::PipelineNumbers last_numbers_ FB_GUARDED_BY(mutex_);
 
   // Consumer's thread.
   std::atomic<bool> closed_ = false;
@@ -434,12 +437,20 @@ std::string ClipsLoader::RunwayReason() const {
   return numbers.ok() ? numbers->runway_reason : numbers.status().ToString();
 }
 
+engine::PipelineNumbers ClipsLoader::LatestNumbers() const {
+  if (const auto running = pipeline()) {
+    auto numbers = running->Numbers();
+    const MutexLock lock(mutex_);
+    if (numbers.ok()) last_numbers_ = *std::move(numbers);
+  }
+  const MutexLock lock(mutex_);
+  return last_numbers_;
+}
+
 std::map<std::string, double> ClipsLoader::Metrics() const {
   std::map<std::string, double> m;
-  const auto running = pipeline();
-  if (!running) return m;
-  const auto numbers = running->Numbers();
-  if (!numbers.ok()) return m;
+  const engine::PipelineNumbers latest = LatestNumbers();
+  const engine::PipelineNumbers* numbers = &latest;
   const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
   const feed::FeedStats& feed = numbers->feed;
   const fetch::FetchStats& fetch = numbers->fetch;
@@ -475,6 +486,7 @@ std::map<std::string, double> ClipsLoader::Metrics() const {
 }
 
 void ClipsLoader::Close() {
+  (void)LatestNumbers();                   // what Metrics says from now on
   std::shared_ptr<engine::Pipeline> last;  // taken down after the lock is gone
   const MutexLock lock(mutex_);
   closed_ = true;
