@@ -52,6 +52,7 @@ class HookStore : public store::ObjectStore {
     return inner_->StartDelete(std::move(r), std::move(f));
   }
   void Cancel(OpId op) override { inner_->Cancel(op); }
+  void Promote(OpId op) override { inner_->Promote(op); }
   const std::string& root_uri() const override { return inner_->root_uri(); }
   Executor& executor() override { return inner_->executor(); }
 

@@ -40,6 +40,7 @@ class HeldStore final : public Decorator<HeldStore> {
     found->second.cancelled = true;
     executor_.Post([this, op] { Answer(op, Status(Code::kCancelled, "cancelled")); });
   }
+  void Promote(OpId op) override { promoted.push_back(op); }
   void Answer(OpId op, Result<ReadResult> result) {
     auto node = held.extract(op);
     ASSERT_FALSE(node.empty());
@@ -52,6 +53,7 @@ class HeldStore final : public Decorator<HeldStore> {
   }
 
   std::map<OpId, Held> held;
+  std::vector<OpId> promoted;
   OpId started = 0;
 
  private:
@@ -257,6 +259,40 @@ TEST_F(DecoratorsTest, limit_serves_the_waiting_by_priority_then_in_order) {
     }
   }
   EXPECT_EQ(order, (std::vector<size_t>{2, 3, 1, 0}));
+}
+
+TEST_F(DecoratorsTest, limit_lets_a_promoted_request_go_ahead_of_all_others) {
+  LimitStore store(inner_, {.in_flight = 3});
+  std::array<Outcome, 4> outcomes;
+  std::array<ObjectStore::OpId, 4> ops{};
+  for (size_t i = 0; i < 4; ++i) {
+    ops[i] = store.StartRead(Request(Priority::kFar), outcomes[i].Taker());
+  }
+  EXPECT_EQ(inner_->held.size(), 1U);
+  store.Promote(ops[3]);
+  ASSERT_EQ(inner_->held.size(), 2U);  // demand may use what is kept for it
+  EXPECT_EQ(inner_->held.rbegin()->second.request.options.priority, Priority::kDemand);
+  store.Promote(ops[3]);
+  EXPECT_EQ(inner_->promoted, std::vector<ObjectStore::OpId>{2});
+  while (!inner_->held.empty()) inner_->Answer(ReadResult{});
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
+  EXPECT_EQ(store.in_flight(), 0U);
+  EXPECT_EQ(store.waiting(), 0U);
+}
+
+TEST_F(DecoratorsTest, retry_remembers_a_promotion_for_the_attempts_to_come) {
+  auto store = Retry();
+  Outcome outcome;
+  const auto op = store->StartRead(Request(Priority::kFar), outcome.Taker());
+  store->Promote(op);
+  EXPECT_EQ(inner_->promoted, std::vector<ObjectStore::OpId>{1});
+  inner_->Answer(Failure(Code::kUnavailable));
+  executor_.RunAll();
+  ASSERT_EQ(inner_->held.size(), 1U);
+  EXPECT_EQ(inner_->held.begin()->second.request.options.priority, Priority::kDemand);
+  inner_->Answer(ReadResult{});
+  store->Promote(op);  // over: no effect
+  EXPECT_EQ(outcome.calls, 1);
 }
 
 TEST_F(DecoratorsTest, limit_ends_a_waiting_request_on_cancel_deadline_and_full_queue) {

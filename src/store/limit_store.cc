@@ -68,7 +68,7 @@ void LimitStore::Admit() {
     while (!queue.empty() && MayBegin(static_cast<Priority>(i))) {
       const auto found = ops_.find(queue.front());
       queue.pop_front();
-      if (found == ops_.end() || found->second->over) continue;
+      if (found == ops_.end() || found->second->over || found->second->inner_op != 0) continue;
       --waiting_;
       Begin(*found->second);
     }
@@ -79,6 +79,23 @@ std::unique_ptr<LimitStore::Op> LimitStore::Take(OpId id) {
   auto node = ops_.extract(id);
   FB_ASSERT(!node.empty());
   return std::move(node.mapped());
+}
+
+void LimitStore::Promote(OpId id) {
+  FB_ASSERT(executor().InThread());
+  const auto found = ops_.find(id);
+  if (found == ops_.end() || found->second->over) return;
+  Op& op = *found->second;
+  if (op.inner_op != 0) {
+    inner().Promote(op.inner_op);
+    return;
+  }
+  if (op.priority == Priority::kDemand) return;
+  op.priority = Priority::kDemand;
+  op.RaiseToDemand();
+  // It stays in its old queue as well; whichever comes first begins it.
+  queues_[static_cast<size_t>(Priority::kDemand)].push_back(id);
+  Admit();
 }
 
 void LimitStore::Cancel(OpId id) {

@@ -25,6 +25,7 @@ class LimitStore final : public Decorator<LimitStore> {
   LimitStore(std::shared_ptr<ObjectStore> inner, LimitOptions options);
 
   void Cancel(OpId op) override;
+  void Promote(OpId op) override;
   size_t in_flight() const { return in_flight_; }
   size_t waiting() const { return waiting_; }
 
@@ -34,6 +35,7 @@ class LimitStore final : public Decorator<LimitStore> {
   struct Op {
     virtual ~Op() = default;
     virtual void Begin(LimitStore& store) = 0;
+    virtual void RaiseToDemand() = 0;
     virtual void Fail(Status status) = 0;
 
     OpId id = 0;
@@ -75,6 +77,7 @@ struct LimitStore::TypedOp final : LimitStore::Op {
       on_done(std::move(result));
     });
   }
+  void RaiseToDemand() override { request.options.priority = Priority::kDemand; }
   void Fail(Status status) override { on_done(std::move(status)); }
 
   StartMethod<Request, T> start = nullptr;

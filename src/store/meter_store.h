@@ -60,6 +60,7 @@ class MeterStore final : public Decorator<MeterStore> {
       : Decorator(std::move(inner)), counters_(std::move(counters)) {}
 
   void Cancel(OpId op) override { inner().Cancel(op); }
+  void Promote(OpId op) override { inner().Promote(op); }
   const StoreCounters& counters() const { return *counters_; }
 
  private:

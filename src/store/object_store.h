@@ -1,5 +1,5 @@
 // ObjectStore: the one interface to where objects live. Implementations: s3/, file/, memory/;
-// decorators (retry, meter, and later hedge and limit) implement it too. One conformance suite
+// decorators (retry, meter, hedge, limit) implement it too. One conformance suite
 // (testing/store_conformance.h) runs against all, each declaring its deviations.
 //
 // Threads: every method is called on executor()'s thread, and every callback runs there, exactly
@@ -28,6 +28,12 @@ struct RequestOptions {
   Priority priority = Priority::kDemand;
 };
 
+// How far a read has come; written on the executor's thread while the read runs.
+struct ReadProgress {
+  Time first_byte{};   // when the answer's head came and was found right; Time{} before
+  uint64_t bytes = 0;  // of the body, that are in the target
+};
+
 struct ObjectInfo {
   std::string key;
   uint64_t size = 0;
@@ -44,6 +50,8 @@ struct ReadRequest {
   // The range may reach past the object's end (its size is not known yet): the bytes that exist
   // are delivered, and ReadResult says how many.
   bool clamp_to_object = false;
+  // Not null: kept up to date; must live until the callback.
+  ReadProgress* progress = nullptr;
   RequestOptions options;
 };
 
@@ -53,6 +61,7 @@ struct ReadResult {
   std::string etag;
   std::string request_id;
   int attempts = 1;
+  bool hedged = false;    // a second request was faster
   Duration first_byte{};  // of the successful attempt
   Duration total{};       // of all attempts and the waits between them
 };
@@ -131,6 +140,9 @@ class ObjectStore {
   // The callback still runs, once, with kCancelled or with the result that was already on its way.
   // After it has run, nothing touches the target.
   virtual void Cancel(OpId op) = 0;
+  // The consumer now waits for it: from here on as if it had been started at Priority::kDemand. No
+  // effect on one that is over.
+  virtual void Promote(OpId op) { (void)op; }
   // "s3://bucket" or "file:///dir" or "memory://name": what a key is appended to (with '/') in
   // messages and catalogs.
   virtual const std::string& root_uri() const = 0;

@@ -72,6 +72,15 @@ void RetryStore::AttemptFailed(Op& op, Status status) {
   self->Fail(std::move(status));
 }
 
+void RetryStore::Promote(OpId id) {
+  FB_ASSERT(executor().InThread());
+  const auto found = ops_.find(id);
+  if (found == ops_.end()) return;
+  Op& op = *found->second;
+  op.RaiseToDemand();  // of the attempts to come
+  if (op.inner_op != 0) inner().Promote(op.inner_op);
+}
+
 void RetryStore::Cancel(OpId id) {
   FB_ASSERT(executor().InThread());
   const auto found = ops_.find(id);

@@ -37,6 +37,7 @@ class RetryStore final : public Decorator<RetryStore> {
 
   // Also between attempts.
   void Cancel(OpId op) override;
+  void Promote(OpId op) override;
 
  private:
   friend class Decorator<RetryStore>;
@@ -44,6 +45,7 @@ class RetryStore final : public Decorator<RetryStore> {
   struct Op {
     virtual ~Op() = default;
     virtual void Attempt(RetryStore& store) = 0;
+    virtual void RaiseToDemand() = 0;
     virtual void Fail(Status status) = 0;
 
     OpId id = 0;
@@ -89,6 +91,7 @@ struct RetryStore::TypedOp final : RetryStore::Op {
       on_done(std::move(result));
     });
   }
+  void RaiseToDemand() override { request.options.priority = Priority::kDemand; }
   void Fail(Status status) override { on_done(std::move(status)); }
 
   StartMethod<Request, T> start = nullptr;

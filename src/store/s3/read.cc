@@ -39,6 +39,10 @@ class Read final : public Operation {
   bool Accepts(int status) const override { return status == kPartialContent || status == kOk; }
   Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) override;
   bool Forgives(const net::HttpHead& head) override;
+  void OnBody(ByteView piece) override {
+    ReadProgress* progress = request_.progress;
+    if (progress != nullptr && progress->first_byte != Time{}) progress->bytes += piece.size();
+  }
   void Succeed(const net::HttpTiming& timing) override;
   void Fail(Status status) override;
 
@@ -83,6 +87,7 @@ Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
     return DataLoss(fmt::format("content-length {} for a range of {} bytes", head.content_length,
                                 result_.bytes));
   }
+  if (request_.progress != nullptr) *request_.progress = {core_.transport.executor().Now(), 0};
   net::BodyTarget target;
   uint64_t left = result_.bytes;
   for (const MutableBytes piece : request_.target) {
