@@ -1,13 +1,14 @@
 // Clips per CPU second: Forebay's decoder beside a plain libavcodec loop over the same packets.
 //
-// usage: decode_bench SOURCE_VIDEO [PAIRS [CLIPS]]
+// usage: decode_bench SOURCE_VIDEO [PAIRS [CLIPS [PEER_COMMAND]]]
 //
 // A clip is 8 frames, 3 apart, from a random start, RGB. The videos are made from SOURCE_VIDEO by
 // the ffmpeg CLI: H.264 and HEVC, groups of 15 to 120 frames, at 720p and at 480x270. Both sides
 // keep their decoders open, use one thread and read from memory. The floor feeds every packet from
 // the sync point before the first wanted frame to the last wanted one and converts the wanted
 // frames by swscale's default way. Pairs alternate; the median of their ratios counts.
-// Target: 1.2 at 720p, 1.1 at 480x270.
+// Target: 1.2 at 720p, 1.1 at 480x270, and the same against a peer (bench/torchcodec_peer.py) that
+// decodes the same clips between.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libswscale/swscale.h>
@@ -21,11 +22,13 @@ extern "C" {
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "media/media.h"
+#include "testing/peer_process.h"
 #include "testing/plain_video.h"
 
 namespace {
@@ -33,12 +36,18 @@ namespace {
 using namespace forebay;  // NOLINT: a program
 using forebay::testing::FetchedText;
 using forebay::testing::MakeVideo;
+using forebay::testing::PeerProcess;
 using forebay::testing::PlainVideo;
 
 constexpr uint32_t kFrames = 8, kStep = 3;
 
+struct Video {
+  std::string path;
+  PlainVideo plain;
+};
+
 struct Clip {
-  const PlainVideo* video = nullptr;
+  const Video* video = nullptr;
   std::vector<uint32_t> frames;
 };
 
@@ -138,8 +147,8 @@ class PlainStream {
   size_t left_ = 0;
 };
 
-std::vector<PlainVideo> MakeVideos(const std::string& source, const std::string& size,
-                                   const std::string& folder) {
+std::vector<Video> MakeVideos(const std::string& source, const std::string& size,
+                              const std::string& folder) {
   const struct {
     const char* name;
     const char* options;
@@ -150,7 +159,7 @@ std::vector<PlainVideo> MakeVideos(const std::string& source, const std::string&
       {"hevc_30", "-c:v libx265 -preset ultrafast -g 30 -x265-params log-level=none:open-gop=1"},
       {"hevc_90", "-c:v libx265 -preset ultrafast -g 90 -x265-params log-level=none:open-gop=0"},
   };
-  std::vector<PlainVideo> videos;
+  std::vector<Video> videos;
   for (const auto& kind : kinds) {
     const std::string path = folder + "/" + kind.name + "_" + size + ".mp4";
     const Status made = MakeVideo(
@@ -160,17 +169,18 @@ std::vector<PlainVideo> MakeVideos(const std::string& source, const std::string&
     if (!made.ok()) Die(made.ToString());
     auto video = PlainVideo::Load(path, false);
     if (!video.ok()) Die(video.status().ToString());
-    videos.push_back(*std::move(video));
+    videos.push_back({path, *std::move(video)});
   }
   return videos;
 }
 
-std::vector<Clip> MakeClips(const std::vector<PlainVideo>& videos, size_t count) {
+std::vector<Clip> MakeClips(const std::vector<Video>& videos, size_t count) {
   Random random(HashName("decode_bench"));
   std::vector<Clip> clips;
   for (size_t i = 0; i < count; ++i) {
     Clip clip{.video = &videos[i % videos.size()], .frames = {}};
-    const auto last = static_cast<uint32_t>(clip.video->index.frames.size()) - kFrames * kStep;
+    const auto last =
+        static_cast<uint32_t>(clip.video->plain.index.frames.size()) - kFrames * kStep;
     const auto start = static_cast<uint32_t>(random.NextBelow(last));
     for (uint32_t f = 0; f < kFrames; ++f) clip.frames.push_back(start + f * kStep);
     clips.push_back(std::move(clip));
@@ -183,15 +193,49 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Compare(const std::string& source, const std::string& size, const std::string& folder,
-             size_t pairs, size_t clip_count, double target) {
-  const std::vector<PlainVideo> videos = MakeVideos(source, size, folder);
-  const std::vector<Clip> clips = MakeClips(videos, clip_count);
+// One row of the result: clips per CPU second of one and the other, and the ratio of each pair.
+struct Pairs {
+  std::vector<double> other, ours, ratios;
+
+  void Add(size_t clips, double other_s, double ours_s) {
+    other.push_back(static_cast<double>(clips) / other_s);
+    ours.push_back(static_cast<double>(clips) / ours_s);
+    ratios.push_back(other_s / ours_s);
+  }
+  void Print(const std::string& size, const std::string& name, double target) const {
+    const auto [least, most] = std::ranges::minmax(ratios);
+    fmt::print(
+        "{}: {} {:.2f}, forebay {:.2f} clips per CPU s; ratio {:.3f} (median of {} pairs, {:.3f} "
+        "to {:.3f}), target {}\n",
+        size, name, Median(other), Median(ours), Median(ratios), ratios.size(), least, most,
+        target);
+    std::fflush(stdout);
+  }
+};
+
+std::vector<std::string> LinesForPeer(const std::vector<Clip>& clips) {
+  std::vector<std::string> lines;
+  for (const Clip& clip : clips) {
+    std::string line = clip.video->path;
+    for (const uint32_t frame : clip.frames) line += " " + std::to_string(frame);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+struct Settings {
+  std::string source, folder, peer;
+  size_t pairs = 9, clips = 40;
+};
+
+void Compare(const Settings& settings, const std::string& size, double target) {
+  const std::vector<Video> videos = MakeVideos(settings.source, size, settings.folder);
+  const std::vector<Clip> clips = MakeClips(videos, settings.clips);
   std::vector<std::unique_ptr<PlainStream>> plain;
-  for (const auto& video : videos) plain.push_back(std::make_unique<PlainStream>(video));
+  for (const auto& video : videos) plain.push_back(std::make_unique<PlainStream>(video.plain));
   auto decoder = media::VideoDecoder::Make({});
   if (!decoder.ok()) Die(decoder.status().ToString());
-  const auto& p = videos[0].index.parameters;
+  const auto& p = videos[0].plain.index.parameters;
   std::vector<std::byte> output(static_cast<size_t>(p.width) * static_cast<size_t>(p.height) * 3 *
                                 kFrames);
   const auto run_plain = [&] {
@@ -205,50 +249,54 @@ void Compare(const std::string& source, const std::string& size, const std::stri
   const auto run_ours = [&] {
     const double begin = CpuSeconds();
     for (const Clip& clip : clips) {
-      const auto runs = media::PlanDecode(clip.video->index, clip.frames);
+      const PlainVideo& video = clip.video->plain;
+      const auto runs = media::PlanDecode(video.index, clip.frames);
       if (!runs.ok()) Die(runs.status().ToString());
-      const Status status = (*decoder)->DecodeRgb(clip.video->index, *runs,
-                                                  FetchedText(clip.video->bytes), {}, output);
+      const Status status =
+          (*decoder)->DecodeRgb(video.index, *runs, FetchedText(video.bytes), {}, output);
       if (!status.ok()) Die(status.ToString());
     }
     return CpuSeconds() - begin;
   };
+  std::unique_ptr<PeerProcess> peer;
+  if (!settings.peer.empty()) {
+    peer = std::make_unique<PeerProcess>(settings.peer, LinesForPeer(clips));
+  }
   run_plain(), run_ours();  // decoders open, memory touched
-  std::vector<double> ratios, floor, ours;
-  for (size_t i = 0; i < pairs; ++i) {
-    // Whoever comes first changes from pair to pair.
+  if (peer) peer->Round();
+  Pairs floor, beside;
+  for (size_t i = 0; i < settings.pairs; ++i) {
+    // Whoever comes first changes from round to round.
     double a = 0, b = 0;
     if (i % 2 == 0)
       a = run_plain(), b = run_ours();
     else
       b = run_ours(), a = run_plain();
-    floor.push_back(static_cast<double>(clip_count) / a);
-    ours.push_back(static_cast<double>(clip_count) / b);
-    ratios.push_back(a / b);
+    floor.Add(clips.size(), a, b);
+    if (peer) beside.Add(clips.size(), peer->Round(), b);
   }
-  const auto [least, most] = std::ranges::minmax(ratios);
-  fmt::print(
-      "{}: plain loop {:.2f}, forebay {:.2f} clips per CPU s; ratio {:.3f} (median of {} "
-      "pairs, {:.3f} to {:.3f}), target {}\n",
-      size, Median(floor), Median(ours), Median(ratios), pairs, least, most, target);
-  std::fflush(stdout);
+  floor.Print(size, "plain loop", target);
+  if (peer) beside.Print(size, peer->version(), target);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) Die("usage: decode_bench SOURCE_VIDEO [PAIRS [CLIPS]]");
+  if (argc < 2) Die("usage: decode_bench SOURCE_VIDEO [PAIRS [CLIPS [PEER_COMMAND]]]");
   const auto number = [&](int i, size_t otherwise) {
     return argc > i ? static_cast<size_t>(std::max(1, std::atoi(argv[i]))) : otherwise;
   };
-  const std::string folder =
-      (std::filesystem::temp_directory_path() / ("forebay_bench_" + std::to_string(CpuSeconds())))
-          .string();
-  std::filesystem::create_directories(folder);
+  Settings settings{.source = argv[1],
+                    .folder = (std::filesystem::temp_directory_path() /
+                               ("forebay_bench_" + std::to_string(CpuSeconds())))
+                                  .string(),
+                    .peer = argc > 4 ? argv[4] : ""};
+  settings.pairs = number(2, settings.pairs);
+  settings.clips = number(3, settings.clips);
+  std::filesystem::create_directories(settings.folder);
   const auto version = media::MediaVersion();
   if (version.ok()) fmt::print("{}\n", *version);
-  const size_t pairs = number(2, 9), clips = number(3, 40);
-  Compare(argv[1], "1280x720", folder, pairs, clips, 1.2);
-  Compare(argv[1], "480x270", folder, pairs, clips, 1.1);
-  std::filesystem::remove_all(folder);
+  Compare(settings, "1280x720", 1.2);
+  Compare(settings, "480x270", 1.1);
+  std::filesystem::remove_all(settings.folder);
 }

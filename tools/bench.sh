@@ -3,6 +3,8 @@
 #
 # SOURCE=VIDEO: the footage that decode_bench cuts its videos from; without it a test picture with
 # noise is made, whose ratios differ a little from those of a camera's.
+# TORCHCODEC_PYTHON=PYTHON: an interpreter that imports torch and torchcodec; then torchcodec
+# decodes the same clips beside ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8
@@ -32,7 +34,10 @@ for source in bench/*_bench.cc; do
   name=$(basename "$source" .cc)
   title "$name"
   case $name in
-    decode_bench) "build/bench/bench/$name" "$(source_video)" ;;
+    decode_bench)
+      "build/bench/bench/$name" "$(source_video)" 9 40 \
+        ${TORCHCODEC_PYTHON:+"$TORCHCODEC_PYTHON bench/torchcodec_peer.py"}
+      ;;
     *) "build/bench/bench/$name" ;;
   esac
 done
