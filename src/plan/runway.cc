@@ -65,7 +65,9 @@ void Runway::Series::KeepLast(size_t n) {
 
 Runway::Runway(const RunwayOptions& options)
     : options_(options),
-      depth_(options.fixed_s == 0 ? 0 : std::min(kFirstDepth, options.depth_max)) {}
+      depth_(options.fixed_s == 0 ? 0 : std::min(kFirstDepth, options.depth_max)) {
+  SetParts(1);
+}
 
 double Runway::step_s() const {
   if (!step_s_.values.empty()) return step_s_.Mean();
@@ -86,7 +88,7 @@ void Runway::OnPart(Duration total) {
 
 void Runway::OnGroupFetched(Duration fetch, int parts) {
   fetch_s_.Add(Seconds(fetch));
-  parts_per_group_ = std::max(parts, 1);
+  SetParts(std::max(parts, 1));
   if (fetch_s_.values.size() <= 8) Decide();
 }
 
@@ -138,19 +140,26 @@ bool Runway::LatencyShifted() const {
   return std::abs(recent - old_mean) > kShiftSigmas * sigma / std::sqrt(kRecentParts);
 }
 
+void Runway::SetParts(int parts) {
+  if (parts == parts_per_group_ && !slowest_z_.empty()) return;
+  parts_per_group_ = parts;
+  slowest_z_.clear();
+  // Every quantile of the slowest of n once, in a scattered order.
+  const order::Permutation scatter(kReplayGroups, 1);
+  slowest_z_.reserve(kReplayGroups);
+  for (int i = 0; i < kReplayGroups; ++i) {
+    const double u =
+        (static_cast<double>(scatter.At(static_cast<uint64_t>(i))) + 0.5) / kReplayGroups;
+    slowest_z_.push_back(InverseNormal(std::pow(u, 1.0 / parts)));
+  }
+}
+
 std::vector<double> Runway::FittedFetches() const {
   const LatencyFit fit = Fit();
   std::vector<double> fetches;
   if (!fit.valid) return fetches;
-  // Every quantile of the slowest of n once, in a scattered order.
-  const order::Permutation scatter(kReplayGroups, 1);
-  fetches.reserve(kReplayGroups);
-  for (int i = 0; i < kReplayGroups; ++i) {
-    const double u =
-        (static_cast<double>(scatter.At(static_cast<uint64_t>(i))) + 0.5) / kReplayGroups;
-    fetches.push_back(
-        std::exp(fit.mu + fit.sigma * InverseNormal(std::pow(u, 1.0 / parts_per_group_))));
-  }
+  fetches.reserve(slowest_z_.size());
+  for (const double z : slowest_z_) fetches.push_back(std::exp(fit.mu + fit.sigma * z));
   return fetches;
 }
 

@@ -62,6 +62,7 @@ class Runway {
   void DecideFromMeasured();
   double MeanWait(const std::vector<double>& fetch_s, int depth) const;
   int LeastDepth(const std::vector<double>& fetch_s, double* wait_below) const;
+  void SetParts(int parts);
   std::vector<double> FittedFetches() const;
   double OffWait(const std::vector<double>& fetch_s) const;
 
@@ -71,7 +72,8 @@ class Runway {
   int clean_steps_ = 0;
   double recent_wait_s_ = 0;  // exponential mean
   int parts_per_group_ = 1;
-  double wait_one_less_s_ = 0;  // what one group less would wait, for Explain
+  std::vector<double> slowest_z_;  // quantiles of the slowest of so many standard normals
+  double wait_one_less_s_ = 0;     // what one group less would wait, for Explain
   Series part_log_s_{512};
   Series fetch_s_{64};
   Series decode_s_{64};

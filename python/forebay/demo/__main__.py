@@ -145,7 +145,8 @@ class Demo:
         everything = {"uri": PREFIX, "pattern": "{scene}/{camera}.{ext}",
                       "cameras": [camera.name for camera in dataset.CAMERAS],
                       "picture": dataset.SIZES[self.options.size][::-1], "seed": self.options.seed,
-                      "memory": f"{self.options.memory_mib}MiB", "control": self.control, **CLIP, **task}
+                      "memory": f"{self.options.memory_mib}MiB", "control": self.control,
+                      "heap": self.options.heap, **CLIP, **task}
         read_end, write_end = os.pipe()
         with os.fdopen(write_end, "w") as task_file:
             task_file.write(json.dumps(everything))
@@ -271,6 +272,8 @@ def parse_arguments():
                                                         text.split(",")],
                         metavar="S,S,S", help="the fixed runways, seconds (default: 2, 4 and 8 steps)")
     parser.add_argument("--memory-mib", type=int, default=512, help="the loader's budget")
+    parser.add_argument("--heap", type=int, default=0, metavar="OBJECTS",
+                        help="so many Python objects live beside each training (default: none)")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")

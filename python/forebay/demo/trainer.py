@@ -64,6 +64,21 @@ class FaultServer:
         return max((entry["number"] for entry in self.log()), default=0)
 
 
+class Heap:
+    """Objects beside the training, as a program with large tables of them has, and new ones in
+    every step, so that collections are due."""
+
+    NEW_EACH_STEP = 2000
+
+    def __init__(self, objects):
+        self._kept = [[number] for number in range(objects)]
+
+    def step(self):
+        for number in range(self.NEW_EACH_STEP if self._kept else 0):
+            one = [number]
+            one.append(one)  # only a collection frees it
+
+
 class GcClock:
     """Time spent in Python's garbage collector."""
 
@@ -159,6 +174,7 @@ def train(task, cores):
     trainer = Trainer(task)
     trainer.warm_up(task["frames"])
     server = FaultServer(task["control"])
+    heap = Heap(task["heap"])
     gc_clock = GcClock()
     gc.callbacks.append(gc_clock)
     gc.collect()
@@ -186,6 +202,7 @@ def train(task, cores):
                 ahead = loader.metrics().get(RUNWAY, 0.0)
                 worked = time.perf_counter()
                 loss = trainer.step(batch, task["step_s"])
+                heap.step()
                 del batch
                 ended = time.perf_counter()
                 rows.append({"first": first, "at_s": got - opened, "wait_s": got - asked, "step_s": ended - worked,
