@@ -14,6 +14,9 @@ Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http)
       endpoint(std::move(where)),
       root_uri("s3://" + options.bucket),
       transport(http),
+      credentials(http.executor(), options.credentials
+                                       ? options.credentials
+                                       : StaticCredentials(options.config.credentials)),
       signer(options.config.region, "s3") {}
 
 ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
@@ -27,7 +30,14 @@ ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
 void Core::Cancel(ObjectStore::OpId id) {
   FB_ASSERT(transport.executor().InThread());
   const auto found = operations_.find(id);
-  if (found != operations_.end()) transport.Cancel(found->second->request_id_);
+  if (found == operations_.end()) return;
+  Operation& op = *found->second;
+  if (op.ticket_ != 0) {
+    credentials.Cancel(std::exchange(op.ticket_, 0));
+    op.FinishLater(Status(Code::kCancelled, "the request was cancelled"));
+  } else {
+    transport.Cancel(op.request_id_);
+  }
 }
 
 std::unique_ptr<Operation> Core::Take(ObjectStore::OpId id) {
@@ -40,28 +50,55 @@ void Operation::Launch(ObjectStore::OpId id) {
   id_ = id;
   Result<WireRequest> built = Build();
   if (!built.ok()) {
-    core_.transport.executor().Post([&core = core_, id, status = built.status()] {
-      const std::unique_ptr<Operation> self = core.Take(id);
-      self->Finish(status, {});
-    });
+    FinishLater(built.status());
     return;
   }
+  if (const CredentialsSnapshot* current = core_.credentials.Current()) {
+    Send(*std::move(built), *current);
+  } else {
+    WaitForCredentials(*std::move(built));
+  }
+}
+
+void Operation::WaitForCredentials(WireRequest wire) {
+  ticket_ = core_.credentials.Get(
+      request_options_.deadline,
+      [this, wire = std::move(wire)](Result<CredentialsPtr> credentials) mutable {
+        ticket_ = 0;
+        if (credentials.ok()) {
+          Send(std::move(wire), **credentials);
+          return;
+        }
+        const std::unique_ptr<Operation> self = core_.Take(id_);
+        self->Finish(std::move(credentials).status(), {});
+      });
+}
+
+void Operation::FinishLater(Status status) {
+  core_.transport.executor().Post([&core = core_, id = id_, status = std::move(status)]() mutable {
+    const std::unique_ptr<Operation> self = core.Take(id);
+    self->Finish(std::move(status), {});
+  });
+}
+
+void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
   const S3StoreOptions& options = core_.options;
-  const std::string path = core_.endpoint.PathOf(built->key);
-  const std::string query = EncodeQuery(built->query);
-  net::HttpRequest http{.method = built->method,
+  const std::string path = core_.endpoint.PathOf(wire.key);
+  const std::string query = EncodeQuery(wire.query);
+  net::HttpRequest http{.method = std::move(wire.method),
                         .url = core_.endpoint.UrlOf(path, query),
-                        .headers = std::move(built->headers),
-                        .body = std::move(built->body),
+                        .headers = std::move(wire.headers),
+                        .body = std::move(wire.body),
                         .connect_timeout = options.connect_timeout,
                         .first_byte_timeout = options.first_byte_timeout,
                         .stall_timeout = options.stall_timeout,
                         .deadline = request_options_.deadline,
-                        .body_hint = built->body_hint};
+                        .body_hint = wire.body_hint};
   if (options.request_payer) http.headers.emplace_back("x-amz-request-payer", "requester");
   signed_at_ = options.unix_time_s ? options.unix_time_s() : ::time(nullptr);
+  signed_epoch_ = snapshot.epoch;
   const std::string payload = http.body.empty() ? kEmptySha256 : HexSha256(http.body);
-  core_.signer.Sign(options.config.credentials,
+  core_.signer.Sign(snapshot.credentials,
                     {.method = http.method,
                      .host = core_.endpoint.host,
                      .path = path,

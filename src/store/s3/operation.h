@@ -9,6 +9,7 @@
 
 #include "net/http.h"
 #include "store/object_store.h"
+#include "store/s3/credentials_provider.h"
 #include "store/s3/endpoint.h"
 #include "store/s3/s3_store.h"
 #include "store/s3/sigv4.h"
@@ -31,6 +32,7 @@ class Core {
   const Endpoint endpoint;
   const std::string root_uri;
   net::HttpTransport& transport;
+  CredentialsClient credentials;
   Signer signer;
 
  private:
@@ -75,6 +77,10 @@ class Operation : public net::HttpHandler {
  private:
   friend class Core;
   void Launch(ObjectStore::OpId id);
+  // Signs with the credentials of the moment and sends.
+  void Send(WireRequest wire, const CredentialsSnapshot& snapshot);
+  void WaitForCredentials(WireRequest wire);
+  void FinishLater(Status status);
   void Finish(Status status, const net::HttpTiming& timing);
   Result<net::BodyTarget> OnHead(const net::HttpHead& head) override;
   void OnBody(ByteView) override {}
@@ -83,9 +89,11 @@ class Operation : public net::HttpHandler {
   const std::string verb_;
   const RequestOptions request_options_;
   ObjectStore::OpId id_ = 0;
+  CredentialsClient::Ticket ticket_ = 0;  // while it waits for credentials
   net::HttpTransport::RequestId request_id_ = 0;
   int64_t signed_at_ = 0;
-  bool is_error_ = false;  // the answer's status is none of those accepted
+  uint64_t signed_epoch_ = 0;  // of the credentials; for CredentialsClient::Invalidate
+  bool is_error_ = false;      // the answer's status is none of those accepted
 };
 
 inline constexpr size_t kErrorTextLimit = 256 * 1024;

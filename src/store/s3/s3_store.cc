@@ -61,7 +61,8 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
   const AwsConfig& config = options.config;
   FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(config.endpoint_url, config.region,
                                                          options.bucket, config.addressing_style));
-  if (!config.credentials.anonymous && config.credentials.access_key_id.empty()) {
+  if (!options.credentials && !config.credentials.anonymous &&
+      config.credentials.access_key_id.empty()) {
     return Status(Code::kPermissionDenied,
                   fmt::format("no credentials were given for s3://{}", options.bucket));
   }
