@@ -122,6 +122,7 @@ TEST_P(TransportConformance, a_get_delivers_head_and_body) {
   EXPECT_EQ(exchange.text, "body");
   EXPECT_EQ(exchange.told, "body");
   EXPECT_EQ(exchange.timing.body_bytes, 4U);
+  EXPECT_EQ("http://" + exchange.timing.peer.ToString(), server.url());
   EXPECT_GT(exchange.timing.total, 0ns);
 }
 

@@ -506,6 +506,15 @@ HttpTiming CurlTransport::TimingOf(const Transfer& transfer) const {
   curl_easy_getinfo(transfer.easy.get(), CURLINFO_NUM_CONNECTS, &connects);
   curl_easy_getinfo(transfer.easy.get(), CURLINFO_PRETRANSFER_TIME_T, &pretransfer_us);
   timing.reused_connection = connects == 0 && pretransfer_us > 0;
+  char* ip = nullptr;
+  long port = 0;
+  curl_easy_getinfo(transfer.easy.get(), CURLINFO_PRIMARY_IP, &ip);
+  curl_easy_getinfo(transfer.easy.get(), CURLINFO_PRIMARY_PORT, &port);
+  if (ip != nullptr && *ip != '\0') {
+    if (const auto address = sys::ParseIpAddress(ip)) {
+      timing.peer = {.ip = *address, .port = static_cast<uint16_t>(port)};
+    }
+  }
   const std::chrono::microseconds connected(pretransfer_us);
   if (connects > 0) timing.connect = connected;
   if (transfer.head_at != kNever) {

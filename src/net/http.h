@@ -2,7 +2,9 @@
 // suite: libcurl (net/curl_transport.h), and later an own HTTP/1.1; sim/ has a third.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,13 +13,58 @@
 #include "base/bytes.h"
 #include "base/executor.h"
 #include "forebay/status.h"
+#include "sys/tcp.h"
 
 namespace forebay::net {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
+// The header fields of an answer, in one piece of memory that Clear keeps: a transport that uses
+// the same block again allocates nothing. Views into it live until it is changed or destroyed.
+class HeaderBlock {
+ public:
+  using Field = std::pair<std::string_view, std::string_view>;
+
+  HeaderBlock() = default;
+  HeaderBlock(std::initializer_list<Field> fields) {
+    for (const auto& [name, value] : fields) emplace_back(name, value);
+  }
+  void emplace_back(std::string_view name, std::string_view value);
+  void Clear();
+  size_t size() const { return places_.size(); }
+  bool empty() const { return places_.empty(); }
+  Field operator[](size_t i) const;
+
+  class Iterator {
+   public:
+    Iterator(const HeaderBlock* block, size_t i) : block_(block), i_(i) {}
+    Field operator*() const { return (*block_)[i_]; }
+    Iterator& operator++() {
+      ++i_;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const HeaderBlock* block_;
+    size_t i_;
+  };
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size()}; }
+
+ private:
+  struct Place {  // in text_: the name, then the value
+    uint32_t offset;
+    uint32_t name_size;
+    uint32_t value_size;
+  };
+  std::string text_;
+  std::vector<Place> places_;
+};
+
 // The first value of `name` (case-insensitive), or "".
 std::string_view FindHeader(const HeaderList& headers, std::string_view name);
+std::string_view FindHeader(const HeaderBlock& headers, std::string_view name);
 
 struct HttpRequest {
   std::string method = "GET";
@@ -30,11 +77,14 @@ struct HttpRequest {
   Duration stall_timeout = std::chrono::seconds(10);       // between two bytes of a body
   Time deadline = kNever;                                  // of the whole exchange
   uint64_t body_hint = 0;  // about how long the answer's body will be, when known (buffer sizes)
+  // A second request for the same bytes (equal URL and Range) while the first is out: it goes to
+  // another of the host's addresses than those that are busy with them, when there is another.
+  bool other_address = false;
 };
 
 struct HttpHead {
   int status = 0;
-  HeaderList headers;
+  HeaderBlock headers;
   int64_t content_length = -1;  // -1: not told (chunked)
 };
 
@@ -52,6 +102,7 @@ struct HttpTiming {
   Duration total{};
   uint64_t body_bytes = 0;
   bool reused_connection = false;
+  sys::SocketAddress peer;  // of the last connection used; not valid when none was made
 };
 
 // Called on the transport's executor thread. OnHead at most once, then OnBody any number of times,

@@ -49,8 +49,7 @@ Result<bool> ResponseHead::AddLine(std::string_view line) {
   if (colon == line.npos || colon == 0 || line.front() == ' ' || line.front() == '\t') {
     return Malformed("a header without a name");
   }
-  head_.headers.emplace_back(std::string(line.substr(0, colon)),
-                             std::string(Trim(line.substr(colon + 1))));
+  head_.headers.emplace_back(line.substr(0, colon), Trim(line.substr(colon + 1)));
   return false;
 }
 
@@ -61,7 +60,9 @@ Result<bool> ResponseHead::Finish() {
   }
   const bool chunked = !FindHeader(head_.headers, "transfer-encoding").empty();
   for (const auto& [name, value] : head_.headers) {
-    if (chunked || ::strcasecmp(name.c_str(), "content-length") != 0) continue;
+    if (chunked || name.size() != 14 || ::strncasecmp(name.data(), "content-length", 14) != 0) {
+      continue;
+    }
     int64_t length = -1;
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), length);
     if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || length < 0) {
