@@ -216,6 +216,55 @@ TEST_P(StoreConformance, if_none_match_refuses_a_key_that_exists) {
   EXPECT_EQ(Whole(Key("x"), 5), "first");
 }
 
+TEST_P(StoreConformance, if_match_replaces_only_the_object_that_was_meant) {
+  const std::string first = MustPut(Key("x"), "first");
+  const std::string body = "second";
+  const auto put = [&](const std::string& key, const std::string& etag) {
+    return sync_->Put({.key = key, .body = {AsBytes(body)}, .if_match = etag});
+  };
+  const Result<store::PutResult> second = put(Key("x"), first);
+  if (!GetParam().if_match) {
+    EXPECT_FALSE(second.ok());
+    EXPECT_EQ(Whole(Key("x"), 5), "first");
+    return;
+  }
+  ASSERT_TRUE(second.ok()) << second.status().ToString();
+  EXPECT_EQ(Whole(Key("x"), 6), "second");
+  const std::string third = MustPut(Key("x"), "third!");
+  EXPECT_EQ(put(Key("x"), second->etag).code(), Code::kPreconditionFailed);
+  EXPECT_EQ(Whole(Key("x"), 6), "third!");
+  EXPECT_FALSE(put(Key("missing"), third).ok());
+  EXPECT_EQ(sync_->Head(Key("missing")).code(), Code::kNotFound);
+}
+
+TEST_P(StoreConformance, completing_an_upload_can_refuse_a_key_that_exists) {
+  if (!GetParam().complete_if_none_match) return;
+  const std::string body = "of the upload";
+  const auto upload = [&](const std::string& key) {
+    store::UploadRequest request{.key = key};
+    Result<std::string> id = sync_->CreateUpload(request);
+    EXPECT_TRUE(id.ok()) << id.status().ToString();
+    request.upload_id = id.ok() ? *id : "";
+    auto part = sync_->PutPart({.key = request.key,
+                                .upload_id = request.upload_id,
+                                .part_number = 1,
+                                .body = {AsBytes(body)}});
+    EXPECT_TRUE(part.ok()) << part.status().ToString();
+    request.part_etags = {part.ok() ? part->etag : ""};
+    request.if_none_match = true;
+    Result<store::PutResult> done = sync_->CompleteUpload(request);
+    if (!done.ok()) {
+      EXPECT_TRUE(sync_->AbortUpload(request).ok());
+    }
+    return done.code();
+  };
+  EXPECT_EQ(upload(Key("new")), Code::kOk);
+  EXPECT_EQ(Whole(Key("new"), body.size()), body);
+  MustPut(Key("old"), "is there already");
+  EXPECT_EQ(upload(Key("old")), Code::kPreconditionFailed);
+  EXPECT_EQ(Whole(Key("old"), 16), "is there already");
+}
+
 TEST_P(StoreConformance, an_upload_appears_whole_when_it_is_completed) {
   const std::string one = TestBytes(std::max<uint64_t>(1000, GetParam().least_part_bytes), 1);
   const std::string two = TestBytes(777, 2);

@@ -34,6 +34,8 @@ struct StoreSubject {
   bool lists_in_byte_order = true;  // else: each key once, in whatever order
   bool start_after_by_bytes = true;
   bool if_none_match = true;
+  bool if_match = true;  // else such a put is refused
+  bool complete_if_none_match = true;
   uint64_t least_part_bytes = 1;  // of all parts but the last
   bool checks_part_etags = true;  // complete refuses an etag that was not given
   bool reports_missing_upload = true;

@@ -39,12 +39,15 @@ struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;  // opaque, without quotes
   int64_t modified_unix_s = 0;
+  std::string version_id;  // of a versioned bucket, where the answer names it
 };
 
 struct ReadRequest {
   std::string key;
-  std::string etag;  // pinned version; "" only where none is known yet
-  ByteRange range;   // not empty; must lie inside the object
+  std::string etag;  // pinned content; "" only where none is known yet
+  // Pinned version; "": the newest. An object that is overwritten keeps its older versions.
+  std::string version_id;
+  ByteRange range;  // not empty; must lie inside the object
   // Bytes land here; together exactly range.size(), unless `clamp_to_object`.
   std::vector<MutableBytes> target;
   // The range may reach past the object's end (its size is not known yet): the bytes that exist
@@ -59,6 +62,7 @@ struct ReadResult {
   uint64_t bytes = 0;  // == range.size() unless clamped
   uint64_t object_size = 0;
   std::string etag;
+  std::string version_id;
   std::string request_id;
   int attempts = 1;
   bool hedged = false;    // a second request was faster
@@ -68,6 +72,7 @@ struct ReadResult {
 
 struct HeadRequest {
   std::string key;
+  std::string version_id;  // "": the newest
   RequestOptions options;
 };
 
@@ -91,11 +96,16 @@ struct PutRequest {
   std::vector<ByteView> body;  // must live until the callback
   std::string content_type = "application/octet-stream";
   bool if_none_match = false;  // fail with kPreconditionFailed when the key exists
+  std::string if_match;        // not "": fail with it unless this is the key's etag
+  // Tells a conditional write that succeeded, but whose answer was lost, from another writer's:
+  // unlike for unlike requests, the same for all attempts of one. The retry layer fills it in.
+  std::string write_id;
   RequestOptions options;
 };
 
 struct PutResult {
   std::string etag;
+  std::string version_id;  // of a versioned bucket
 };
 
 struct PartRequest {
@@ -111,6 +121,9 @@ struct UploadRequest {  // of an upload as a whole: create, complete, abort
   std::string upload_id;                // "" in create
   std::vector<std::string> part_etags;  // complete: etag of part i + 1
   std::string content_type = "application/octet-stream";
+  bool if_none_match = false;  // complete: as in PutRequest
+  std::string if_match;
+  std::string write_id;  // create: as in PutRequest, for completing
   RequestOptions options;
 };
 
@@ -122,8 +135,9 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Errors: kNotFound, kPermissionDenied, kPreconditionFailed (the etag differs; both are named),
-  // kDataLoss (wrong range, short or long body, 200 to a range, body encoding), kUnavailable,
+  // Errors: kNotFound, kPermissionDenied, kPreconditionFailed (the object changed; both etags are
+  // named), kDataLoss (wrong range, short or long body, 200 to a range, body encoding, an etag that
+  // the store itself does not confirm), kUnavailable,
   // kResourceExhausted (503 SlowDown, 429), kDeadlineExceeded, kCancelled, kInvalidArgument
   // (range outside the object). Every error carries uri, range, attempt and request id.
   virtual OpId StartRead(ReadRequest request, Callback<ReadResult> on_done) = 0;
@@ -134,7 +148,7 @@ class ObjectStore {
   virtual OpId StartPutPart(PartRequest request, Callback<PutResult> on_done) = 0;
   virtual OpId StartCompleteUpload(UploadRequest request, Callback<PutResult> on_done) = 0;
   virtual OpId StartAbortUpload(UploadRequest request, Callback<Unit> on_done) = 0;
-  // OK when the key did not exist, as in S3.
+  // OK when the key did not exist, as in S3. With a version: that version, for ever.
   virtual OpId StartDelete(HeadRequest request, Callback<Unit> on_done) = 0;
 
   // The callback still runs, once, with kCancelled or with the result that was already on its way.

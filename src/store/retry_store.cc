@@ -39,6 +39,11 @@ Duration RetryStore::WaitAfter(const Op& op, Code code) {
   return Duration(static_cast<int64_t>(static_cast<double>(most.count()) * random_.NextDouble()));
 }
 
+std::string RetryStore::NewWriteId() {
+  const uint64_t high = random_.Next();
+  return fmt::format("{:016x}{:016x}", high, random_.Next());
+}
+
 void RetryStore::AttemptFailed(Op& op, Status status) {
   status = std::move(status).WithDetail({.attempt = op.attempts});
   const Code code = status.code();
@@ -62,9 +67,6 @@ void RetryStore::AttemptFailed(Op& op, Status status) {
     // Out of time says little by itself: what went wrong before is the cause.
     if (code == Code::kDeadlineExceeded && !op.last.ok()) {
       context += fmt::format(" (the one before: {})", op.last.message());
-    }
-    if (op.verb == Verb::kCompleteUpload && code == Code::kNotFound) {
-      context += " (an attempt whose answer was lost may have completed the upload)";
     }
     status = std::move(status).WithContext(context);
   }

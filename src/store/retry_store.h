@@ -66,6 +66,7 @@ class RetryStore final : public Decorator<RetryStore> {
   void Launch(std::unique_ptr<Op> op);
   void AttemptFailed(Op& op, Status status);
   Duration WaitAfter(const Op& op, Code code);
+  std::string NewWriteId();
   std::unique_ptr<Op> Take(OpId id);
 
   const RetryOptions options_;
@@ -109,6 +110,9 @@ ObjectStore::OpId RetryStore::RunOp(Verb verb, StartMethod<Request, T> start, Re
   op->start = start;
   op->request = std::move(request);
   op->request.options.deadline = op->deadline;
+  if constexpr (requires { op->request.write_id; }) {
+    if (op->request.write_id.empty()) op->request.write_id = NewWriteId();
+  }
   op->on_done = std::move(on_done);
   Launch(std::move(op));
   return last_id_;

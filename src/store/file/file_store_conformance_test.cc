@@ -36,6 +36,7 @@ StoreSubject Subject(const std::string& name, bool beneath) {
         return std::shared_ptr<store::ObjectStore>(made, made->store.get());
       }};
   subject.holds_key = CanBeFile;
+  subject.if_match = false;
   return subject;
 }
 

@@ -202,10 +202,23 @@ ObjectStore::OpId MemoryStore::StartList(ListRequest request, Callback<ListPage>
                             [this, request] { return List(request); });
 }
 
-Result<PutResult> MemoryStore::Put(const PutRequest& request) {
-  if (request.if_none_match && objects_.contains(request.key)) {
-    return Error(Code::kPreconditionFailed, "the key exists already", request.key);
+Status MemoryStore::CheckConditions(const std::string& key, bool if_none_match,
+                                    const std::string& if_match) const {
+  const auto found = objects_.find(key);
+  if (if_none_match && found != objects_.end()) {
+    return Error(Code::kPreconditionFailed, "the key exists already", key);
   }
+  if (if_match.empty()) return {};
+  if (found == objects_.end()) return Error(Code::kNotFound, "no such object", key);
+  if (found->second.etag == if_match) return {};
+  return Error(Code::kPreconditionFailed,
+               fmt::format("the object changed: its etag is {}, {} was expected",
+                           found->second.etag, if_match),
+               key);
+}
+
+Result<PutResult> MemoryStore::Put(const PutRequest& request) {
+  FB_RETURN_IF_ERROR(CheckConditions(request.key, request.if_none_match, request.if_match));
   Object object;
   object.body = Join(request.body);
   object.etag = EtagOf(object.body);
@@ -273,6 +286,7 @@ Result<PutResult> MemoryStore::CompleteUpload(const UploadRequest& request) {
     object.body.insert(object.body.end(), part->second.body.begin(), part->second.body.end());
   }
   if (number == 0) return Error(Code::kInvalidArgument, "an upload needs parts", request.key);
+  FB_RETURN_IF_ERROR(CheckConditions(request.key, request.if_none_match, request.if_match));
   object.etag = fmt::format("{}-{}", EtagOf(object.body), number);
   PutResult result{.etag = object.etag};
   objects_[request.key] = std::move(object);

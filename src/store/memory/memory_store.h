@@ -78,6 +78,8 @@ class MemoryStore : public ObjectStore {
 
   Result<ReadResult> Read(const ReadRequest& request);
   Result<ListPage> List(const ListRequest& request) const;
+  Status CheckConditions(const std::string& key, bool if_none_match,
+                         const std::string& if_match) const;
   Result<PutResult> Put(const PutRequest& request);
   Result<PutResult> PutPart(const PartRequest& request);
   Result<PutResult> CompleteUpload(const UploadRequest& request);

@@ -54,6 +54,14 @@ class TextOperation : public Operation {
   Callback<T> on_done_;
 };
 
+template <class Request>
+void AddConditions(const Request& request, WireRequest& wire) {
+  if (request.if_none_match) wire.headers.emplace_back("if-none-match", "*");
+  if (!request.if_match.empty()) {
+    wire.headers.emplace_back("if-match", fmt::format("\"{}\"", request.if_match));
+  }
+}
+
 class Head final : public TextOperation<HeadRequest, ObjectInfo> {
   using TextOperation::TextOperation;
   Result<WireRequest> Build() override { return OfKey("HEAD"); }
@@ -101,12 +109,12 @@ class Put final : public TextOperation<PutRequest, PutResult> {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("PUT"));
     wire.body = request_.body;
     wire.headers.emplace_back("content-type", request_.content_type);
-    if (request_.if_none_match) wire.headers.emplace_back("if-none-match", "*");
+    AddConditions(request_, wire);
     return wire;
   }
   Result<PutResult> Parse() override {
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
-    return PutResult{std::move(etag)};
+    return PutResult{.etag = std::move(etag)};
   }
 };
 
@@ -136,7 +144,7 @@ class PutPart final : public TextOperation<PartRequest, PutResult> {
   }
   Result<PutResult> Parse() override {
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
-    return PutResult{std::move(etag)};
+    return PutResult{.etag = std::move(etag)};
   }
 };
 
@@ -150,6 +158,7 @@ class CompleteUpload final : public TextOperation<UploadRequest, PutResult> {
     }
     wire.query = {{"uploadId", request_.upload_id}};
     wire.headers.emplace_back("content-type", "application/xml");
+    AddConditions(request_, wire);
     body_ = CompleteUploadBody(request_.part_etags);
     wire.body = {AsBytes(body_)};
     return wire;
@@ -158,7 +167,7 @@ class CompleteUpload final : public TextOperation<UploadRequest, PutResult> {
   Result<PutResult> Parse() override {
     FB_RETURN_IF_ERROR(ErrorInText());
     FB_ASSIGN_OR_RETURN(std::string etag, ParseCompletedEtag(text_));
-    return PutResult{std::move(etag)};
+    return PutResult{.etag = std::move(etag)};
   }
   std::string body_;
 };

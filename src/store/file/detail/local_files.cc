@@ -18,6 +18,11 @@ constexpr std::string_view kDraftSuffix = ".forebay-tmp";
 constexpr std::string_view kPartSuffix = ".forebay-part";
 constexpr std::string_view kUploadSuffix = ".forebay-upload";
 
+// No system call replaces a file only if it is still the one expected.
+Status NoIfMatch() {
+  return Status(Code::kUnimplemented, "files cannot be replaced on condition of their etag");
+}
+
 Status Cancelled() { return Status(Code::kCancelled, "the operation was cancelled"); }
 
 std::string ParentOf(const std::string& key) {
@@ -209,6 +214,7 @@ Result<sys::Fd> LocalFiles::MakeParent(const std::string& key) const {
 Result<PutResult> LocalFiles::Put(const PutRequest& request,
                                   const std::atomic<bool>& cancelled) const {
   if (cancelled) return Cancelled();
+  if (!request.if_match.empty()) return NoIfMatch();
   FB_ASSIGN_OR_RETURN(sys::Fd folder, MakeParent(request.key));
   FB_ASSIGN_OR_RETURN(Draft draft, Draft::Make(std::move(folder), sync_writes_));
   uint64_t offset = 0;
@@ -276,7 +282,7 @@ Result<PutResult> LocalFiles::AppendParts(const UploadRequest& request, const sy
       at += chunk.size();
     }
   }
-  return draft.Commit(NameOf(request.key), false);
+  return draft.Commit(NameOf(request.key), request.if_none_match);
 }
 
 Result<PutResult> LocalFiles::CompleteUpload(const UploadRequest& request) const {
@@ -284,6 +290,7 @@ Result<PutResult> LocalFiles::CompleteUpload(const UploadRequest& request) const
   if (request.part_etags.empty()) {
     return Status(Code::kInvalidArgument, "an upload needs parts");
   }
+  if (!request.if_match.empty()) return NoIfMatch();
   FB_ASSIGN_OR_RETURN(sys::Fd folder, MakeParent(request.key));
   FB_ASSIGN_OR_RETURN(Draft draft, Draft::Make(std::move(folder), sync_writes_));
   FB_ASSIGN_OR_RETURN(PutResult result, AppendParts(request, parts, draft));
