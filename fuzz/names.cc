@@ -43,7 +43,8 @@ void Endpoint(ByteView input) {
   FB_ASSERT(decoded.ok() && *decoded == key);
   (void)FormDecode(key);
   for (const std::string& how : {style, std::string("path"), std::string("virtual")}) {
-    const auto endpoint = ResolveEndpoint(url, region, bucket, how);
+    const auto endpoint =
+        ResolveEndpoint({.endpoint_url = url, .region = region, .bucket = bucket, .style = how});
     if (!endpoint.ok()) continue;
     FB_ASSERT(endpoint->scheme == "http" || endpoint->scheme == "https");
     const std::string whole = endpoint->UrlOf(endpoint->PathOf(key), EncodeQuery({{key, key}}));

@@ -115,8 +115,10 @@ Result<int> SignedPut(const store::s3::S3StoreOptions& options, const std::strin
   FB_ASSIGN_OR_RETURN(auto loop, sys::EventLoop::Make("test-put"));
   FB_ASSIGN_OR_RETURN(auto transport, net::MakeCurlTransport(*loop, {}));
   FB_ASSIGN_OR_RETURN(const auto endpoint,
-                      store::s3::ResolveEndpoint(options.config.endpoint_url, options.config.region,
-                                                 options.bucket, "path"));
+                      store::s3::ResolveEndpoint({.endpoint_url = options.config.endpoint_url,
+                                                  .region = options.config.region,
+                                                  .bucket = options.bucket,
+                                                  .style = "path"}));
   const std::string path = endpoint.PathOf(key);
   net::HttpRequest request{.method = "PUT", .url = endpoint.UrlOf(path, "")};
   if (!body.empty()) request.body = {AsBytes(body)};

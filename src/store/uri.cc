@@ -33,17 +33,37 @@ Status CheckBucket(std::string_view text, std::string_view bucket) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_';
   });
-  if (bucket.starts_with("arn:")) return BadUri(text, "is an access point: use its bucket alias");
   if (!valid || bucket.size() > 255 || bucket == "." || bucket == "..") {
     return BadUri(text, "has a bucket name that no store accepts");
   }
   return {};
 }
 
+// Its fields are for store/s3 to judge; here only that it is one, printable.
+Status CheckArn(std::string_view text, std::string_view arn) {
+  const bool valid = arn.size() <= 255 && std::ranges::all_of(arn, [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                              (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
+                              c == ':' || c == '/';
+                     });
+  return valid ? Status() : BadUri(text, "has an ARN that is none");
+}
+
+// Where the bucket ends. The ARN of an access point, which stands for one, may have a slash of its
+// own: s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key.
+size_t BucketEnd(std::string_view rest) {
+  static constexpr std::string_view kPoint = ":accesspoint/";
+  const size_t first = rest.find('/');
+  if (!rest.starts_with("arn:") || first == rest.npos) return first;
+  const std::string_view until = rest.substr(0, first + 1);
+  return until.ends_with(kPoint) ? rest.find('/', first + 1) : first;
+}
+
 Result<Uri> ParseBucketUri(std::string_view text, Uri::Scheme scheme, std::string_view rest) {
-  const size_t slash = rest.find('/');
+  const size_t slash = BucketEnd(rest);
   const std::string_view bucket = rest.substr(0, slash);
-  FB_RETURN_IF_ERROR(CheckBucket(text, bucket));
+  const bool arn = scheme == Uri::Scheme::kS3 && bucket.starts_with("arn:");
+  FB_RETURN_IF_ERROR(arn ? CheckArn(text, bucket) : CheckBucket(text, bucket));
   const std::string_view key = slash == rest.npos ? "" : rest.substr(slash + 1);
   return Uri{.scheme = scheme, .bucket = std::string(bucket), .key = std::string(key)};
 }

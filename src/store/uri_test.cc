@@ -31,6 +31,19 @@ TEST(Uri, a_bucket_alone_has_an_empty_key) {
   EXPECT_EQ(uri->key, "");
 }
 
+TEST(Uri, the_arn_of_an_access_point_stands_for_a_bucket) {
+  for (const std::string arn : {"arn:aws:s3:us-west-2:123456789012:accesspoint/name",
+                                "arn:aws:s3:us-west-2:123456789012:accesspoint:name"}) {
+    Result<Uri> uri = ParseUri("s3://" + arn + "/a/b");
+    ASSERT_TRUE(uri.ok()) << uri.status().ToString();
+    EXPECT_EQ(uri->bucket, arn);
+    EXPECT_EQ(uri->key, "a/b");
+    EXPECT_EQ(uri->ToString(), "s3://" + arn + "/a/b");
+    EXPECT_EQ(ParseUri("s3://" + arn)->bucket, arn);
+  }
+  EXPECT_EQ(ParseUri("s3://arn:aws:s3:x y:accesspoint/n/k").code(), Code::kInvalidArgument);
+}
+
 TEST(Uri, paths_become_absolute_and_keep_their_final_slash) {
   EXPECT_EQ(Key("/data/x"), "data/x");
   EXPECT_EQ(Key("/data/x/"), "data/x/");

@@ -17,7 +17,7 @@ Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http)
       credentials(http.executor(), options.credentials
                                        ? options.credentials
                                        : StaticCredentials(options.config.credentials)),
-      signer(options.config.region, "s3") {}
+      signer(endpoint.region, endpoint.service) {}
 
 ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
   FB_ASSERT(transport.executor().InThread());

@@ -59,8 +59,10 @@ class S3Store final : public ObjectStore {
 Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport) {
   const AwsConfig& config = options.config;
-  FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(config.endpoint_url, config.region,
-                                                         options.bucket, config.addressing_style));
+  FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint({.endpoint_url = config.endpoint_url,
+                                                          .region = config.region,
+                                                          .bucket = options.bucket,
+                                                          .style = config.addressing_style}));
   if (!options.credentials && !config.credentials.anonymous &&
       config.credentials.access_key_id.empty()) {
     return Status(Code::kPermissionDenied,
