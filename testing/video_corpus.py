@@ -175,6 +175,74 @@ def behind_5_gib(corpus, source, name):
         file.write(data[mdat_body:mdat_end])
 
 
+def replace_boxes(data, start, end, changed, path=""):
+    """The boxes anew, those whose path is in `changed` with another body; containers fit themselves."""
+    out = b""
+    for kind, at, body, stop in boxes(data, start, end):
+        name = f"{path}/{kind}".strip("/")
+        if name in changed:
+            inner = changed[name]
+        elif any(other.startswith(name + "/") for other in changed):
+            inner = replace_boxes(data, body, stop, changed, name)
+        else:
+            out += data[at:stop]
+            continue
+        out += struct.pack(">I4s", 8 + len(inner), kind.encode("latin1")) + inner
+    return out
+
+
+def table(data, kind, form):
+    """A sample table's rows, as tuples."""
+    _, body, _ = find(data, f"{STBL}/{kind}")
+    count = struct.unpack_from(">I", data, body + 4)[0]
+    return [struct.unpack_from(form, data, body + 8 + i * struct.calcsize(form))
+            for i in range(count)]
+
+
+def rows(form, values):
+    return struct.pack(">II", 0, len(values)) + b"".join(struct.pack(form, *v) for v in values)
+
+
+def two_descriptions(corpus, first, second, name):
+    """Two videos as one track: two entries in stsd, whose parameter sets share their numbers."""
+    files = [bytearray(corpus.path(source).read_bytes()) for source in (first, second)]
+    entries, samples, sizes, keys, chunks, mdat = b"", [], [], [], [], b""
+    for number, data in enumerate(files, 1):
+        _, body, end = find(data, f"{STBL}/stsd")
+        entries += data[body + 8:end]
+        offsets = [offset for offset, in table(data, "stco", ">I")]
+        assert len(table(data, "stsc", ">III")) == 1 and len(offsets) == 1, "one chunk each"
+        _, body, _ = find(data, f"{STBL}/stsz")
+        count = struct.unpack_from(">I", data, body + 8)[0]
+        own = struct.unpack_from(f">{count}I", data, body + 12)
+        keys += [len(sizes) + key for key, in table(data, "stss", ">I")]
+        samples += table(data, "stts", ">II")
+        chunks.append((len(mdat), number, count))
+        mdat += data[offsets[0]:offsets[0] + sum(own)]
+        sizes += own
+    base = files[0]
+    _, ftyp, ftyp_end = find(base, "ftyp")
+    start = ftyp_end - ftyp + 8 + 8
+    ticks = sum(count * length for count, length in samples)
+    _, mdhd, mdhd_end = find(base, "moov/trak/mdia/mdhd")
+    header = bytearray(base[mdhd:mdhd_end])
+    shown = ticks * 1000 // struct.unpack_from(">I", header, 12)[0]  # ffmpeg's movie time is in ms
+    struct.pack_into(">I", header, 16, ticks)
+    moov = replace_boxes(base, 0, len(base), {
+        f"{STBL}/stsd": struct.pack(">II", 0, 2) + entries,
+        f"{STBL}/stts": rows(">II", samples),
+        f"{STBL}/stss": rows(">I", [(key,) for key in keys]),
+        f"{STBL}/stsz": struct.pack(">III", 0, 0, len(sizes)) + struct.pack(f">{len(sizes)}I", *sizes),
+        f"{STBL}/stsc": rows(">III", [(i, count, number)
+                                      for i, (_, number, count) in enumerate(chunks, 1)]),
+        f"{STBL}/stco": rows(">I", [(start + at,) for at, _, _ in chunks]),
+        "moov/trak/mdia/mdhd": bytes(header),
+        "moov/trak/edts/elst": struct.pack(">IIIiI", 0, 1, shown, 0, 1 << 16)})
+    _, moov_start, moov_end = find(moov, "moov")
+    out = base[:ftyp_end] + struct.pack(">I4s", 8 + len(mdat), b"mdat") + mdat
+    corpus.path(name).write_bytes(out + moov[moov_start - 8:moov_end])
+
+
 # H.264 byte streams.
 
 def units(data):
@@ -277,6 +345,8 @@ def base_files(c: Corpus):
     yield lambda: c.encode("closed_b.mp4", *x264("bframes=3:b-pyramid=normal"))
     yield lambda: c.encode("opengop.mp4", *x264("bframes=3:b-pyramid=normal:open-gop=1"))
     yield lambda: c.encode("no_b.mp4", *x264("bframes=0"))
+    yield lambda: c.encode("other_sets.mp4", *x264("bframes=0:cabac=0:ref=1:8x8dct=0:weightp=0",
+                                                   "-vf", "hue=h=90"))
     yield lambda: c.encode("intra_refresh.mp4", *x264("intra-refresh=1:bframes=0"))
     yield lambda: c.encode("intra_refresh_b.mp4", *x264("intra-refresh=1:bframes=2"))
     yield lambda: c.encode("single_key.mp4", *x264("keyint=1000:bframes=2"))
@@ -404,6 +474,7 @@ def patched_files(c: Corpus):
     patch("no_b.mkv", "laced.mkv", lace)
     stateful_pps(c, "repeat.h264", "repeat2.h264", "stateful_pps.h264")
     behind_5_gib(c, "faststart.mp4", "over_4_gib.mp4")
+    two_descriptions(c, "no_b.mp4", "other_sets.mp4", "two_descriptions.mp4")
     # Cut in the middle of a group of pictures, as recorders do.
     data = c.path("cra_rasl.ts").read_bytes()
     c.path("starts_late.ts").write_bytes(data[:188 * 3] + data[188 * (len(data) // 188 // 3):])
