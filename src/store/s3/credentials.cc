@@ -2,119 +2,26 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
+#include "store/s3/credentials/profile.h"
+
 namespace forebay::store::s3 {
 namespace {
-
-using Section = std::map<std::string, std::string, std::less<>>;
-using IniFile = std::map<std::string, Section, std::less<>>;
-
-std::string_view Trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-// The dialect of the AWS tools: "[section]", "key = value", whole-line comments with # or ;, a
-// comment after blank + # too, nested settings indented below a key ("s3 =" then "  name = value",
-// kept here as "s3.name").
-IniFile ParseIni(std::string_view text) {
-  IniFile file;
-  Section* section = nullptr;
-  std::string parent;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    const bool indented = !line.empty() && (line.front() == ' ' || line.front() == '\t');
-    for (size_t i = 1; i < line.size(); ++i) {
-      const bool mark = line[i] == '#' || line[i] == ';';
-      if (mark && (line[i - 1] == ' ' || line[i - 1] == '\t')) line = line.substr(0, i);
-    }
-    line = Trim(line);
-    if (line.empty() || line.front() == '#' || line.front() == ';') continue;
-    if (line.front() == '[') {
-      std::string_view name = Trim(line.substr(1, line.find(']') - 1));
-      if (name.starts_with("profile ")) name = Trim(name.substr(8));
-      if (name.size() >= 2 && name.front() == '"' && name.back() == '"') {
-        name = name.substr(1, name.size() - 2);
-      }
-      section = &file[std::string(name)];
-      parent.clear();
-      continue;
-    }
-    const size_t equals = line.find('=');
-    if (equals == line.npos || section == nullptr) continue;
-    const std::string key(Trim(line.substr(0, equals)));
-    const std::string value(Trim(line.substr(equals + 1)));
-    if (indented && !parent.empty()) {
-      (*section)[parent + "." + key] = value;
-    } else {
-      (*section)[key] = value;
-      parent = value.empty() ? key : "";
-    }
-  }
-  return file;
-}
-
-struct Profile {
-  std::string name;
-  std::string credentials_path;
-  std::string config_path;
-  Section credentials;
-  Section config;
-  bool found = false;
-
-  std::string Get(std::string_view key) const {
-    for (const Section* section : {&credentials, &config}) {
-      const auto found_key = section->find(key);
-      if (found_key != section->end() && !found_key->second.empty()) return found_key->second;
-    }
-    return "";
-  }
-};
-
-std::string Variable(const Environment& environment, const std::string& name) {
-  return environment.variable(name).value_or("");
-}
 
 std::string FirstOf(std::initializer_list<std::string> candidates) {
   for (const std::string& candidate : candidates) {
     if (!candidate.empty()) return candidate;
   }
   return "";
-}
-
-Profile LoadProfile(const std::string& name, const Environment& environment) {
-  const std::string home = Variable(environment, "HOME");
-  const auto expand = [&home](std::string path) {
-    return path.starts_with("~/") ? home + path.substr(1) : path;
-  };
-  Profile profile{.name = name};
-  profile.credentials_path =
-      expand(FirstOf({Variable(environment, "AWS_SHARED_CREDENTIALS_FILE"), "~/.aws/credentials"}));
-  profile.config_path =
-      expand(FirstOf({Variable(environment, "AWS_CONFIG_FILE"), "~/.aws/config"}));
-  const auto load = [&](const std::string& path, Section& into) {
-    const std::optional<std::string> text = environment.file(path);
-    if (!text) return;
-    IniFile file = ParseIni(*text);
-    const auto section = file.find(name);
-    if (section == file.end()) return;
-    into = std::move(section->second);
-    profile.found = true;
-  };
-  load(profile.credentials_path, profile.credentials);
-  load(profile.config_path, profile.config);
-  return profile;
 }
 
 // Both or neither: half a pair is a mistake worth a word.
@@ -125,38 +32,97 @@ Status CheckPair(const std::string& id, const std::string& secret, std::string_v
                             id.empty() ? "access key id" : "secret access key"));
 }
 
-Result<Credentials> FindCredentials(const StoreOptions& options, const Profile& profile,
-                                    bool explicit_profile, const Environment& environment) {
+Result<Credentials> FindCredentials(const StoreOptions& options, const Profiles& profiles,
+                                    const std::string& profile, const Environment& environment) {
   if (options.no_sign_request) return Credentials{.anonymous = true};
   std::string tried;
-  if (!explicit_profile) {
-    Credentials found{.access_key_id = Variable(environment, "AWS_ACCESS_KEY_ID"),
-                      .secret_access_key = Variable(environment, "AWS_SECRET_ACCESS_KEY"),
-                      .session_token = Variable(environment, "AWS_SESSION_TOKEN")};
+  // A profile given as an option outranks the environment's keys; AWS_PROFILE alone does not.
+  if (options.profile.empty()) {
+    Credentials found{.access_key_id = environment.Text("AWS_ACCESS_KEY_ID"),
+                      .secret_access_key = environment.Text("AWS_SECRET_ACCESS_KEY"),
+                      .session_token = environment.Text("AWS_SESSION_TOKEN")};
     FB_RETURN_IF_ERROR(CheckPair(found.access_key_id, found.secret_access_key, "the environment"));
     if (!found.access_key_id.empty()) return found;
     tried = "AWS_ACCESS_KEY_ID in the environment, ";
   }
-  Credentials found{.access_key_id = profile.Get("aws_access_key_id"),
-                    .secret_access_key = profile.Get("aws_secret_access_key"),
-                    .session_token = profile.Get("aws_session_token")};
+  Credentials found{.access_key_id = profiles.Get(profile, "aws_access_key_id"),
+                    .secret_access_key = profiles.Get(profile, "aws_secret_access_key"),
+                    .session_token = profiles.Get(profile, "aws_session_token")};
   FB_RETURN_IF_ERROR(CheckPair(found.access_key_id, found.secret_access_key,
-                               fmt::format("profile '{}'", profile.name)));
+                               fmt::format("profile '{}'", profile)));
   if (!found.access_key_id.empty()) return found;
   return Status(Code::kPermissionDenied,
                 fmt::format("no credentials found; tried {}profile '{}' in {} and {}; for public "
                             "buckets ask for unsigned requests",
-                            tried, profile.name, profile.credentials_path, profile.config_path));
+                            tried, profile, profiles.credentials_path(), profiles.config_path()));
 }
 
-int ParseAttempts(const std::string& text) {
+int AttemptsOf(const StoreOptions& options, const std::string& text) {
+  if (options.max_attempts > 0) return options.max_attempts;
+  if (text.empty()) return 5;
   int attempts = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), attempts);
   const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
   return whole && attempts > 0 ? attempts : 5;
 }
 
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// A word out of a list; else what it is when nobody says anything, with a warning.
+std::string OneOf(const char* name, const std::string& text,
+                  std::initializer_list<std::string_view> words, std::string otherwise) {
+  if (text.empty()) return otherwise;
+  const std::string lower = Lower(text);
+  if (std::ranges::find(words, lower) != words.end()) return lower;
+  Log(LogLevel::kWarn, fmt::format("{} is '{}', which means nothing here: ignored", name, text));
+  return otherwise;
+}
+
+std::string EndpointOf(const StoreOptions& options, const Environment& environment,
+                       const Profiles& profiles, const std::string& profile) {
+  if (!options.endpoint_url.empty()) return options.endpoint_url;
+  const std::string configured = ConfiguredEndpoint("s3", environment, profiles, profile);
+  if (!configured.empty()) return configured;
+  const std::string other = environment.Text("S3_ENDPOINT_URL");
+  if (!other.empty()) {
+    Log(LogLevel::kWarn,
+        "the endpoint is taken from S3_ENDPOINT_URL; AWS_ENDPOINT_URL_S3 is the "
+        "name that all AWS tools know");
+  }
+  return other;
+}
+
+// The settings that concern requests alone.
+void ReadRequestSettings(const Environment& environment, const Profiles& profiles,
+                         const std::string& profile, AwsConfig& config) {
+  const auto text = [&](const char* variable, const char* key) {
+    return FirstOf({environment.Text(variable), profiles.Get(profile, key)});
+  };
+  const auto flag = [&](const char* variable, const char* key) {
+    return Lower(text(variable, key)) == "true";
+  };
+  config.retry_mode = OneOf("AWS_RETRY_MODE", text("AWS_RETRY_MODE", "retry_mode"),
+                            {"legacy", "standard", "adaptive"}, "standard");
+  config.use_dualstack = flag("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint") ||
+                         Lower(profiles.Get(profile, "s3.use_dualstack_endpoint")) == "true";
+  config.use_fips = flag("AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint");
+  config.use_accelerate = Lower(profiles.Get(profile, "s3.use_accelerate_endpoint")) == "true";
+  config.request_checksum =
+      OneOf("AWS_REQUEST_CHECKSUM_CALCULATION",
+            text("AWS_REQUEST_CHECKSUM_CALCULATION", "request_checksum_calculation"),
+            {"when_supported", "when_required"}, "");
+  config.response_checksum =
+      OneOf("AWS_RESPONSE_CHECKSUM_VALIDATION",
+            text("AWS_RESPONSE_CHECKSUM_VALIDATION", "response_checksum_validation"),
+            {"when_supported", "when_required"}, "");
+}
+
 }  // namespace
+
+bool Environment::IsTrue(const std::string& name) const { return Lower(Text(name)) == "true"; }
 
 Environment Environment::Process() {
   return {.variable = [](const std::string& name) -> std::optional<std::string> {
@@ -171,35 +137,47 @@ Environment Environment::Process() {
           }};
 }
 
+std::string ConfiguredEndpoint(const std::string& service, const Environment& environment,
+                               const Profiles& profiles, const std::string& profile) {
+  if (environment.IsTrue("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") ||
+      Lower(profiles.Get(profile, "ignore_configured_endpoint_urls")) == "true") {
+    return "";
+  }
+  std::string variable = "AWS_ENDPOINT_URL_" + service;
+  for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const std::string services = profiles.Get(profile, "services");
+  return FirstOf({environment.Text(variable), environment.Text("AWS_ENDPOINT_URL"),
+                  profiles.InSection("services", services, service + ".endpoint_url"),
+                  profiles.Get(profile, service + ".endpoint_url"),
+                  profiles.Get(profile, "endpoint_url")});
+}
+
 Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& environment) {
-  const std::string named = FirstOf({options.profile, Variable(environment, "AWS_PROFILE")});
-  const Profile profile = LoadProfile(FirstOf({named, "default"}), environment);
-  if (!named.empty() && !profile.found && !options.no_sign_request) {
+  const Profiles profiles = Profiles::Load(environment);
+  const std::string named = FirstOf(
+      {options.profile, environment.Text("AWS_PROFILE"), environment.Text("AWS_DEFAULT_PROFILE")});
+  const std::string profile = FirstOf({named, "default"});
+  if (!named.empty() && !profiles.Has(profile) && !options.no_sign_request) {
     return Status(Code::kPermissionDenied,
                   fmt::format("there is no profile '{}' in {} or {}", named,
-                              profile.credentials_path, profile.config_path));
+                              profiles.credentials_path(), profiles.config_path()));
   }
   AwsConfig config;
-  // A profile given as an option outranks the environment's keys; AWS_PROFILE alone does not.
-  FB_ASSIGN_OR_RETURN(config.credentials,
-                      FindCredentials(options, profile, !options.profile.empty(), environment));
-  config.region =
-      FirstOf({options.region, Variable(environment, "AWS_REGION"),
-               Variable(environment, "AWS_DEFAULT_REGION"), profile.Get("region"), "us-east-1"});
-  config.endpoint_url = FirstOf({options.endpoint_url, Variable(environment, "AWS_ENDPOINT_URL_S3"),
-                                 Variable(environment, "AWS_ENDPOINT_URL"),
-                                 profile.Get("s3.endpoint_url"), profile.Get("endpoint_url")});
+  FB_ASSIGN_OR_RETURN(config.credentials, FindCredentials(options, profiles, profile, environment));
+  config.region = FirstOf({options.region, environment.Text("AWS_REGION"),
+                           environment.Text("AWS_DEFAULT_REGION"), profiles.Get(profile, "region"),
+                           "us-east-1"});
+  config.endpoint_url = EndpointOf(options, environment, profiles, profile);
   config.ca_bundle = FirstOf(
-      {options.ca_bundle, Variable(environment, "AWS_CA_BUNDLE"), profile.Get("ca_bundle")});
+      {options.ca_bundle, environment.Text("AWS_CA_BUNDLE"), profiles.Get(profile, "ca_bundle")});
   config.addressing_style = options.addressing_style;
   if (config.addressing_style == "auto") {
-    const std::string style = profile.Get("s3.addressing_style");
+    const std::string style = profiles.Get(profile, "s3.addressing_style");
     if (style == "path" || style == "virtual") config.addressing_style = style;
   }
-  config.max_attempts = options.max_attempts > 0
-                            ? options.max_attempts
-                            : ParseAttempts(FirstOf({Variable(environment, "AWS_MAX_ATTEMPTS"),
-                                                     profile.Get("max_attempts")}));
+  config.max_attempts = AttemptsOf(options, FirstOf({environment.Text("AWS_MAX_ATTEMPTS"),
+                                                     profiles.Get(profile, "max_attempts")}));
+  ReadRequestSettings(environment, profiles, profile, config);
   return config;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,16 +27,31 @@ struct Environment {
   std::function<std::optional<std::string>(const std::string& path)> file;
 
   static Environment Process();
+  // The variable's value, or "".
+  std::string Text(const std::string& name) const { return variable(name).value_or(""); }
+  // "true", whatever its case.
+  bool IsTrue(const std::string& name) const;
 };
+
+class CredentialsProvider;
 
 // StoreOptions with every empty field filled from the environment and the profile.
 struct AwsConfig {
   Credentials credentials;
+  // Who signs; null: `credentials`, for ever.
+  std::shared_ptr<CredentialsProvider> provider;
   std::string region;        // "us-east-1" when nothing says otherwise
   std::string endpoint_url;  // "": AWS's own
   std::string ca_bundle;
   std::string addressing_style = "auto";
   int max_attempts = 5;
+  std::string retry_mode = "standard";  // "legacy", "standard", "adaptive"
+  bool use_dualstack = false;           // these three only of AWS's own endpoints
+  bool use_fips = false;
+  bool use_accelerate = false;
+  // "when_supported", "when_required", or "" when nothing says: then it depends on the store.
+  std::string request_checksum;
+  std::string response_checksum;
 };
 
 // Order: the option; for credentials without an explicit profile, the environment; the profile

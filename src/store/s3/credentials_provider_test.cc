@@ -127,7 +127,7 @@ struct Signing {
   KeepingTransport transport{executor};
   std::shared_ptr<Scripted> provider = std::make_shared<Scripted>();
   std::shared_ptr<ObjectStore> store =
-      *MakeS3Store({.bucket = "b", .config = {.region = "r"}, .credentials = provider}, transport);
+      *MakeS3Store({.bucket = "b", .config = {.provider = provider, .region = "r"}}, transport);
   std::vector<Code> ended;
 
   ObjectStore::OpId Head(Time deadline = kNever) {

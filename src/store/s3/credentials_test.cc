@@ -92,6 +92,61 @@ TEST(AwsConfig, a_profile_asked_for_outranks_the_keys_in_the_environment) {
   EXPECT_EQ(LoadAwsConfig({}, Fake(named, kFiles))->region, "ap-south-1");
 }
 
+Result<AwsConfig> WithKeys(Texts variables, const std::string& config_file = "") {
+  variables.emplace("AWS_ACCESS_KEY_ID", "ID");
+  variables.emplace("AWS_SECRET_ACCESS_KEY", "S");
+  return LoadAwsConfig({}, Fake(std::move(variables), {{"/home/u/.aws/config", config_file}}));
+}
+
+TEST(AwsConfig, the_endpoint_is_the_most_specific_one_that_anything_names) {
+  const std::string services =
+      "[default]\nendpoint_url = http://profile\nservices = mine\n"
+      "[services mine]\ns3 =\n  endpoint_url = http://services\n";
+  EXPECT_EQ(WithKeys({}, "[default]\nendpoint_url = http://profile\n")->endpoint_url,
+            "http://profile");
+  EXPECT_EQ(WithKeys({}, services)->endpoint_url, "http://services");
+  EXPECT_EQ(WithKeys({{"AWS_ENDPOINT_URL", "http://all"}}, services)->endpoint_url, "http://all");
+  EXPECT_EQ(
+      WithKeys({{"AWS_ENDPOINT_URL", "http://all"}, {"AWS_ENDPOINT_URL_S3", "http://s3"}}, services)
+          ->endpoint_url,
+      "http://s3");
+  EXPECT_EQ(WithKeys({{"S3_ENDPOINT_URL", "http://s5"}})->endpoint_url, "http://s5");
+  EXPECT_EQ(WithKeys({{"S3_ENDPOINT_URL", "http://s5"}}, services)->endpoint_url,
+            "http://services");
+  Texts ignored{{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "True"},
+                {"AWS_ENDPOINT_URL_S3", "http://s3"}};
+  EXPECT_EQ(WithKeys(ignored, services)->endpoint_url, "");
+  EXPECT_EQ(LoadAwsConfig({.endpoint_url = "http://told", .no_sign_request = true}, Fake(ignored))
+                ->endpoint_url,
+            "http://told");
+}
+
+TEST(AwsConfig, settings_of_requests_come_from_the_environment_and_then_from_the_profile) {
+  const std::string file =
+      "[default]\nretry_mode = adaptive\nuse_dualstack_endpoint = true\n"
+      "use_fips_endpoint = true\nrequest_checksum_calculation = when_required\n"
+      "response_checksum_validation = when_required\ns3 =\n  use_accelerate_endpoint = true\n";
+  auto config = WithKeys({}, file);
+  EXPECT_EQ(config->retry_mode, "adaptive");
+  EXPECT_TRUE(config->use_dualstack && config->use_fips && config->use_accelerate);
+  EXPECT_EQ(config->request_checksum, "when_required");
+  EXPECT_EQ(config->response_checksum, "when_required");
+  config = WithKeys({{"AWS_RETRY_MODE", "legacy"},
+                     {"AWS_USE_DUALSTACK_ENDPOINT", "false"},
+                     {"AWS_USE_FIPS_ENDPOINT", "FALSE"},
+                     {"AWS_REQUEST_CHECKSUM_CALCULATION", "WHEN_SUPPORTED"},
+                     {"AWS_RESPONSE_CHECKSUM_VALIDATION", "when_supported"}},
+                    file);
+  EXPECT_EQ(config->retry_mode, "legacy");
+  EXPECT_FALSE(config->use_dualstack || config->use_fips);
+  EXPECT_EQ(config->request_checksum, "when_supported");
+  EXPECT_EQ(config->response_checksum, "when_supported");
+  config = WithKeys({{"AWS_RETRY_MODE", "often"}});
+  EXPECT_EQ(config->retry_mode, "standard");
+  EXPECT_EQ(config->request_checksum, "");
+  EXPECT_FALSE(config->use_dualstack || config->use_fips || config->use_accelerate);
+}
+
 TEST(AwsConfig, files_lie_where_the_environment_says) {
   auto config = LoadAwsConfig(
       {}, Fake({{"AWS_SHARED_CREDENTIALS_FILE", "~/c"}, {"AWS_CONFIG_FILE", "/etc/aws"}},

@@ -14,8 +14,8 @@ Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http)
       endpoint(std::move(where)),
       root_uri("s3://" + options.bucket),
       transport(http),
-      credentials(http.executor(), options.credentials
-                                       ? options.credentials
+      credentials(http.executor(), options.config.provider
+                                       ? options.config.provider
                                        : StaticCredentials(options.config.credentials)),
       signer(endpoint.region, endpoint.service) {}
 

@@ -62,8 +62,11 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
   FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint({.endpoint_url = config.endpoint_url,
                                                           .region = config.region,
                                                           .bucket = options.bucket,
-                                                          .style = config.addressing_style}));
-  if (!options.credentials && !config.credentials.anonymous &&
+                                                          .style = config.addressing_style,
+                                                          .dualstack = config.use_dualstack,
+                                                          .fips = config.use_fips,
+                                                          .accelerate = config.use_accelerate}));
+  if (!config.provider && !config.credentials.anonymous &&
       config.credentials.access_key_id.empty()) {
     return Status(Code::kPermissionDenied,
                   fmt::format("no credentials were given for s3://{}", options.bucket));

@@ -18,8 +18,6 @@ namespace forebay::store::s3 {
 struct S3StoreOptions {
   std::string bucket;
   AwsConfig config;  // max_attempts and ca_bundle are for others
-  // Who signs; null: config.credentials, for ever.
-  std::shared_ptr<CredentialsProvider> credentials;
   bool request_payer = false;
   Duration connect_timeout = std::chrono::seconds(3);
   Duration first_byte_timeout = std::chrono::seconds(10);
