@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "store/limit_store.h"
-#include "store/retry_store.h"
 #include "store/s3/s3_store.h"
+#include "store/stack.h"
 
 namespace forebay::sim {
 
@@ -44,10 +43,9 @@ std::shared_ptr<store::ObjectStore> Cluster::NewStore(uint64_t seed) {
   };
   auto s3 = store::s3::MakeS3Store(std::move(options), *transport_);
   FB_ASSERT(s3.ok());
-  auto limited = std::make_shared<store::LimitStore>(*std::move(s3), store::LimitOptions{});
-  store::RetryOptions retry;
-  retry.seed = seed;
-  return std::make_shared<store::RetryStore>(std::move(limited), std::move(retry));
+  store::StackOptions stack;
+  stack.retry.seed = seed;
+  return store::MakeStack(*std::move(s3), std::move(stack));
 }
 
 void Cluster::RunSteps(uint64_t steps) {

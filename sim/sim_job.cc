@@ -80,8 +80,7 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
       random_(DeriveKey(options.seed, HashName("job"))),
       coordinator_(world.NewExecutor()),
       slabs_(SlabPool::Make()) {
-  tier_ = std::make_unique<fetch::StoreTier>(std::move(store), dataset.objects(), coordinator_,
-                                             fetch::StoreTier::Options{});
+  tier_ = std::make_unique<fetch::StoreTier>(std::move(store), dataset.objects(), coordinator_);
   sampler_ = std::make_unique<feed::Sampler>(
       dataset, feed::Sampler::Options{.order = {dataset.sample_count(), options.seed, true},
                                       .slicing = {.batch_size = options.batch_size},

@@ -47,8 +47,7 @@ void Pipeline::Wire(const feed::Dataset& dataset, std::shared_ptr<store::ObjectS
     memory_tier_ = std::make_unique<fetch::MemoryTier>(options_.memory_tier_bytes, *loop_);
     tiers.push_back(memory_tier_.get());
   }
-  store_tier_ = std::make_unique<fetch::StoreTier>(std::move(store), objects_, *loop_,
-                                                   fetch::StoreTier::Options{});
+  store_tier_ = std::make_unique<fetch::StoreTier>(std::move(store), objects_, *loop_);
   tiers.push_back(store_tier_.get());
   sampler_ = std::make_unique<feed::Sampler>(
       dataset, feed::Sampler::Options{.order = options_.order,

@@ -47,7 +47,7 @@ class Fetcher::Operation : public TierSink {
     const uint64_t bytes = extent.range.size();
     if (last_tier) {
       owner_.stats_.bytes_fetched += bytes;
-      owner_.stats_.replaced += report.replaced ? 1 : 0;
+      owner_.stats_.hedged += report.hedged ? 1 : 0;
       owner_.sink_->OnPart(tag_, report, bytes);
     } else {
       owner_.stats_.bytes_from_memory += bytes;

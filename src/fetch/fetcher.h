@@ -24,8 +24,8 @@ struct FetchStats {
   uint64_t gets = 0;           // pieces asked of the last tier
   uint64_t bytes_fetched = 0;  // that came from the last tier
   uint64_t bytes_from_memory = 0;
-  uint64_t failed = 0;    // pieces that failed
-  uint64_t replaced = 0;  // attempts replaced by demand
+  uint64_t failed = 0;  // pieces that failed
+  uint64_t hedged = 0;  // of which a second request was faster
 };
 
 // Called on the coordinator's thread, never inside Start or Retry.

@@ -6,11 +6,6 @@
 #include "base/assert.h"
 
 namespace forebay::fetch {
-namespace {
-
-constexpr double kMeanWindow = 64;  // reads
-
-}  // namespace
 
 struct StoreTier::Answer {
   size_t piece = 0;
@@ -33,26 +28,20 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   }
 
   void Start(store::Priority priority, Time deadline) {
-    deadline_ = deadline;
     stream_ = priority == store::Priority::kDemand;
-    for (size_t i = 0; i < reads_.size(); ++i) StartOne(i, priority);
+    for (size_t i = 0; i < reads_.size(); ++i) StartOne(i, priority, deadline);
   }
 
-  void Promote(Duration replace_after) {
+  void Promote() {
     stream_ = true;
     Flush();
-    for (Read& read : reads_) {
-      if (read.done || read.replacing || read.promoted) continue;
-      const Duration age = store_->executor().Now() - read.started;
-      if (age < replace_after) continue;
-      // In the same buffer, once, and only after the old attempt is fully over (in OnOne).
-      read.promoted = read.replacing = true;
-      store_->Cancel(read.op);
+    if (std::exchange(promoted_, true)) return;
+    for (const Read& read : reads_) {
+      if (!read.done) store_->Promote(read.op);
     }
   }
 
   void Cancel() {
-    cancelled_ = true;
     for (const Read& read : reads_) {
       if (!read.done) store_->Cancel(read.op);
     }
@@ -62,24 +51,20 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   struct Read {
     Piece piece;
     store::ObjectStore::OpId op = 0;
-    Time started{};
     Time asked{};
-    bool promoted = false;
-    bool replacing = false;
     bool done = false;
   };
 
-  void StartOne(size_t i, store::Priority priority) {
+  void StartOne(size_t i, store::Priority priority, Time deadline) {
     Read& read = reads_[i];
     const ObjectVersion& object = (*objects_)[read.piece.extent.object];
-    read.started = store_->executor().Now();
-    if (read.asked == Time{}) read.asked = read.started;
+    read.asked = store_->executor().Now();
     store::ReadRequest request;
     request.key = object.key;
     request.etag = object.etag;
     request.range = read.piece.extent.range;
     request.target = read.piece.target;
-    request.options = {.deadline = deadline_, .priority = priority};
+    request.options = {.deadline = deadline, .priority = priority};
     read.op = store_->StartRead(std::move(request),
                                 [self = shared_from_this(), i](Result<store::ReadResult> result) {
                                   self->OnOne(i, std::move(result));
@@ -88,18 +73,13 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
 
   void OnOne(size_t i, Result<store::ReadResult> result) {
     Read& read = reads_[i];
-    if (read.replacing && !result.ok() && result.code() == Code::kCancelled && !cancelled_) {
-      read.replacing = false;
-      StartOne(i, store::Priority::kDemand);
-      return;
-    }
     read.done = true;
     Answer answer{.piece = i, .extent = read.piece.extent, .status = {}, .report = {}};
     answer.report.total = store_->executor().Now() - read.asked;
-    answer.report.replaced = read.promoted;
     if (result.ok()) {
       answer.report.first_byte = result->first_byte;
       answer.report.attempts = result->attempts;
+      answer.report.hedged = result->hedged;
     } else {
       answer.status = std::move(result).status();
     }
@@ -120,19 +100,17 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   std::vector<Read> reads_;
   std::vector<Answer> answers_;
   size_t open_ = 0;
-  Time deadline_ = kNever;
   bool stream_ = false;
-  bool cancelled_ = false;
+  bool promoted_ = false;
   bool reported_last_ = false;
 };
 
 StoreTier::StoreTier(std::shared_ptr<store::ObjectStore> store,
                      std::shared_ptr<const std::vector<ObjectVersion>> objects,
-                     Executor& coordinator, Options options)
+                     Executor& coordinator)
     : store_(std::move(store)),
       objects_(std::move(objects)),
       coordinator_(coordinator),
-      options_(options),
       self_(std::make_shared<StoreTier*>(this)) {}
 
 StoreTier::~StoreTier() {
@@ -159,14 +137,7 @@ Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, 
 void StoreTier::Promote(Ticket ticket) {
   const auto it = open_.find(ticket);
   if (it == open_.end()) return;
-  store_->executor().Post(
-      [group = it->second.group, after = ReplaceAfter()] { group->Promote(after); });
-}
-
-Duration StoreTier::ReplaceAfter() const {
-  return std::max(options_.replace_after,
-                  std::chrono::duration_cast<Duration>(
-                      std::chrono::duration<double>(options_.replace_after_means * mean_read_s_)));
+  store_->executor().Post([group = it->second.group] { group->Promote(); });
 }
 
 void StoreTier::Cancel(Ticket ticket) {
@@ -182,8 +153,6 @@ void StoreTier::Deliver(Ticket ticket, std::vector<Answer> answers, bool last) {
   if (last) open_.erase(it);
   for (Answer& answer : answers) {
     if (answer.status.ok()) {
-      const double total_s = std::chrono::duration<double>(answer.report.total).count();
-      mean_read_s_ += (total_s - mean_read_s_) / (mean_read_s_ == 0 ? 1 : kMeanWindow);
       sink->OnBytes(answer.piece, answer.extent, answer.report);
     } else {
       sink->OnFailed(answer.piece, std::move(answer.status));

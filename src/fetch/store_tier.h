@@ -12,17 +12,9 @@ namespace forebay::fetch {
 
 class StoreTier : public Tier {
  public:
-  struct Options {
-    // Demand replaces an attempt that has been out for longer than this, and for longer than
-    // `replace_after_means` times what a read takes on average: starting over an attempt that is
-    // slow but alive costs more than it gains.
-    Duration replace_after = std::chrono::milliseconds(1500);
-    double replace_after_means = 8;
-  };
   // `objects` is what extents' object indices point into.
   StoreTier(std::shared_ptr<store::ObjectStore> store,
-            std::shared_ptr<const std::vector<ObjectVersion>> objects, Executor& coordinator,
-            Options options);
+            std::shared_ptr<const std::vector<ObjectVersion>> objects, Executor& coordinator);
   ~StoreTier() override;
 
   const char* name() const override { return "store"; }
@@ -35,13 +27,10 @@ class StoreTier : public Tier {
   class Group;
   struct Answer;
   void Deliver(Ticket ticket, std::vector<Answer> answers, bool last);
-  Duration ReplaceAfter() const;
 
   std::shared_ptr<store::ObjectStore> store_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   Executor& coordinator_;
-  Options options_;
-  double mean_read_s_ = 0;  // of the recent reads
   Ticket next_ticket_ = 1;
   struct Open {
     std::shared_ptr<Group> group;  // lives on the store's thread

@@ -26,7 +26,7 @@ struct PieceReport {
   Duration total{};  // from asked for to there
   Duration first_byte{};
   int attempts = 1;
-  bool replaced = false;  // demand replaced the first attempt
+  bool hedged = false;  // a second request was faster
 };
 
 // Called on the coordinator's thread. Every byte of every piece that was passed to StartRead is
@@ -52,8 +52,8 @@ class Tier {
   // `sink` must live until OnTierDone, which never runs inside StartRead.
   virtual Ticket StartRead(std::vector<Piece> pieces, Priority priority, Time deadline,
                            TierSink* sink) = 0;
-  // The consumer waits for these bytes: report each piece as it comes, and replace, once, attempts
-  // that are unusually late.
+  // The consumer waits for these bytes: report each piece as it comes, and let them go before
+  // others.
   virtual void Promote(Ticket ticket) = 0;
   // What is not there yet fails with kCancelled, soon.
   virtual void Cancel(Ticket ticket) = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "store/decorator.h"
+#include "store/hedge_store.h"
 
 namespace forebay::store {
 
@@ -48,6 +49,7 @@ struct VerbCounters {
 struct StoreCounters {
   std::array<VerbCounters, kVerbs> verbs;
   uint64_t in_flight = 0;
+  HedgeCounters hedges;
 
   VerbCounters& of(Verb verb) { return verbs[static_cast<size_t>(verb)]; }
   const VerbCounters& of(Verb verb) const { return verbs[static_cast<size_t>(verb)]; }

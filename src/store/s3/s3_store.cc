@@ -5,11 +5,10 @@
 #include <random>
 #include <utility>
 
-#include "store/limit_store.h"
-#include "store/retry_store.h"
 #include "store/s3/operation.h"
 #include "store/s3/read.h"
 #include "store/s3/verbs.h"
+#include "store/stack.h"
 
 namespace forebay::store::s3 {
 namespace {
@@ -82,17 +81,12 @@ Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
       std::shared_ptr<ObjectStore> store,
       MakeS3Store({.bucket = bucket, .config = config, .request_payer = options.request_payer},
                   transport));
-  store = std::make_shared<LimitStore>(std::move(store), LimitOptions{});
-  auto counters = std::make_shared<StoreCounters>();
+  StackOptions stack;
   // Jitter has to differ between processes that start together.
-  RetryOptions retry{.max_attempts = config.max_attempts,
-                     .budget = std::chrono::milliseconds(options.request_timeout_ms),
-                     .seed = std::random_device{}()};
-  retry.on_retry = [counters](Verb verb, Code code) {
-    ++counters->of(verb).retries[static_cast<size_t>(code)];
-  };
-  store = std::make_shared<RetryStore>(std::move(store), std::move(retry));
-  return std::make_shared<MeterStore>(std::move(store), std::move(counters));
+  stack.retry = {.max_attempts = config.max_attempts,
+                 .budget = std::chrono::milliseconds(options.request_timeout_ms),
+                 .seed = std::random_device{}()};
+  return MakeStack(std::move(store), std::move(stack));
 }
 
 }  // namespace forebay::store::s3

@@ -31,8 +31,8 @@ struct S3StoreOptions {
 Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport);
 
-// What users get: the same bucket behind the limit, the retries and, outermost, the meter. `config`
-// comes from LoadAwsConfig(options, ..).
+// What users get: the same bucket behind all of store/stack.h. `config` comes from
+// LoadAwsConfig(options, ..).
 Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
                                                 const AwsConfig& config, const std::string& bucket,
                                                 net::HttpTransport& transport);

@@ -1,0 +1,242 @@
+#include "store/hedge_store.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace forebay::store {
+namespace {
+
+constexpr ObjectStore::OpId kOwnIds = ObjectStore::OpId{1} << 63;
+constexpr int kSecondsMax = 2;  // a second request that failed may be replaced, once
+
+// Another request would be told the same.
+bool IsFinal(Code code) {
+  return code == Code::kNotFound || code == Code::kPermissionDenied ||
+         code == Code::kPreconditionFailed || code == Code::kInvalidArgument ||
+         code == Code::kUnimplemented;
+}
+
+}  // namespace
+
+HedgeStore::HedgeStore(std::shared_ptr<ObjectStore> inner, HedgeOptions options,
+                       std::shared_ptr<HedgeCounters> counters)
+    : Decorator(std::move(inner)),
+      options_(options),
+      policy_(options),
+      counters_(std::move(counters)),
+      pool_(SlabPool::Make()) {}
+
+HedgeStore::~HedgeStore() {
+  if (timer_ != 0 && executor().InThread()) executor().CancelTimer(timer_);
+}
+
+ObjectStore::OpId HedgeStore::StartHedged(ReadRequest request, Callback<ReadResult> on_done) {
+  const OpId id = ++last_id_;
+  Read& read = *(reads_[id] = std::make_unique<Read>());
+  read.id = id;
+  read.request = std::move(request);
+  read.on_done = std::move(on_done);
+  read.first.started = executor().Now();
+  read.first.running = true;
+  policy_.OnStart();
+  ReadRequest first = read.request;
+  first.progress = &read.first.progress;
+  read.first.op = inner().StartRead(std::move(first), [this, &read](Result<ReadResult> result) {
+    OnLeg(read, read.first, std::move(result));
+  });
+  LookAt(read, NextLook(read));
+  return id;
+}
+
+void HedgeStore::Learn(const Read& read, const Leg& leg) {
+  policy_.OnAnswer(leg.result->code() == Code::kResourceExhausted);
+  const Time now = executor().Now();
+  const uint64_t bytes = read.request.range.size();
+  const Time at = leg.progress.first_byte;
+  if (leg.result->ok()) {
+    policy_.OnRead(bytes, (at == Time{} ? now : at) - leg.started, now - leg.started);
+  } else if (leg.result->code() == Code::kCancelled && !read.cancelled && &leg == &read.first) {
+    // How long it ran on beyond the bound is the second's doing.
+    policy_.OnGaveWay(bytes, at == Time{} ? Duration{} : at - leg.started,
+                      read.second.started - leg.started);
+  }
+}
+
+void HedgeStore::OnLeg(Read& read, Leg& leg, Result<ReadResult> result) {
+  leg.running = false;
+  leg.result = std::move(result);
+  Learn(read, leg);
+  Leg& other = &leg == &read.first ? read.second : read.first;
+  if (!other.running) {
+    Finish(read);
+    return;
+  }
+  const bool decides = leg.result->ok() || (&leg == &read.first && IsFinal(leg.result->code()));
+  if (decides) {
+    inner().Cancel(other.op);
+  } else if (&leg == &read.second) {
+    counters_->wasted_bytes += leg.progress.bytes;
+    if (!read.cancelled) LookAt(read, NextLook(read));
+  }
+}
+
+void HedgeStore::Finish(Read& read) {
+  const bool second_wins =
+      !read.first.result->ok() && read.second.result.has_value() && read.second.result->ok();
+  Leg& winner = second_wins ? read.second : read.first;
+  if (second_wins) {
+    ++counters_->won;
+    counters_->wasted_bytes += read.first.progress.bytes;
+    size_t at = 0;
+    for (const MutableBytes piece : read.request.target) {
+      const size_t n = std::min<uint64_t>(piece.size(), (*winner.result)->bytes - at);
+      if (n > 0) read.buffer.CopyOut(at, piece.first(n));
+      at += n;
+    }
+    (*winner.result)->hedged = true;
+  } else if (read.first.result->ok() && read.second.result.has_value()) {
+    counters_->wasted_bytes += read.second.progress.bytes;
+  }
+  buffer_bytes_ -= read.buffer_bytes;
+  const auto self = reads_.extract(read.id);
+  read.on_done(*std::move(winner.result));
+}
+
+HedgeStore::Read* HedgeStore::Find(OpId id) {
+  const auto found = reads_.find(id);
+  return found == reads_.end() || found->second->cancelled ? nullptr : found->second.get();
+}
+
+void HedgeStore::Cancel(OpId id) {
+  FB_ASSERT(executor().InThread());
+  if (id < kOwnIds) {
+    inner().Cancel(id);
+    return;
+  }
+  Read* read = Find(id);
+  if (read == nullptr) return;
+  read->cancelled = true;
+  read->due = kNever;
+  if (read->first.running) inner().Cancel(read->first.op);
+  if (read->second.running) inner().Cancel(read->second.op);
+}
+
+void HedgeStore::Promote(OpId id) {
+  FB_ASSERT(executor().InThread());
+  if (id < kOwnIds) {
+    inner().Promote(id);
+    return;
+  }
+  Read* read = Find(id);
+  if (read == nullptr) return;
+  read->request.options.priority = Priority::kDemand;
+  if (read->first.running) inner().Promote(read->first.op);
+  if (read->second.running) inner().Promote(read->second.op);
+  Look(*read);
+}
+
+Time HedgeStore::NextLook(const Read& read) const {
+  const bool demand = read.request.options.priority == Priority::kDemand;
+  const uint64_t bytes = read.request.range.size();
+  const bool waits = read.first.progress.first_byte == Time{};
+  return read.first.started +
+         (waits ? policy_.FirstByteBound(bytes, demand) : policy_.TotalBound(bytes, demand));
+}
+
+bool HedgeStore::NearlyThere(const Read& read, Duration usual) {
+  const uint64_t bytes = read.request.range.size();
+  const ReadProgress& progress = read.first.progress;
+  if (progress.bytes == 0) return false;
+  const double left = static_cast<double>(bytes - std::min(bytes, progress.bytes)) /
+                      static_cast<double>(progress.bytes);
+  const double so_far = static_cast<double>((executor().Now() - progress.first_byte).count());
+  return so_far * left < static_cast<double>(usual.count());
+}
+
+void HedgeStore::Look(Read& read) {
+  // While one of the two has its answer, or both are under way, there is nothing to decide.
+  if (!read.first.running || read.second.running || read.seconds >= kSecondsMax) return;
+  if (read.second.result.has_value() && read.second.result->ok()) return;
+  const Time now = executor().Now();
+  const Time next = NextLook(read);
+  if (next > now) {
+    LookAt(read, next);
+    return;
+  }
+  const uint64_t bytes = read.request.range.size();
+  const Duration usual = std::max(policy_.UsualTotal(bytes), options_.least / 2);
+  if (NearlyThere(read, usual)) {
+    LookAt(read, now + usual);
+    return;
+  }
+  const bool demand = read.request.options.priority == Priority::kDemand;
+  const uint64_t takes = SlabsFor(bytes) * kSlabBytes;
+  const bool room = read.buffer_bytes > 0 || takes <= options_.buffer_bytes - buffer_bytes_;
+  if (!room || !policy_.Spend(bytes, demand, now - read.first.started)) {
+    if (!read.refused) ++counters_->refused;
+    read.refused = true;
+    LookAt(read, now + usual);  // there may be room then
+    return;
+  }
+  StartSecond(read);
+}
+
+void HedgeStore::StartSecond(Read& read) {
+  const uint64_t bytes = read.request.range.size();
+  if (read.buffer_bytes == 0) {
+    read.buffer_bytes = SlabsFor(bytes) * kSlabBytes;
+    buffer_bytes_ += read.buffer_bytes;
+    read.buffer = pool_->Take(bytes);
+  }
+  ++counters_->started;
+  ++read.seconds;
+  read.due = kNever;
+  read.second = Leg{};
+  read.second.started = executor().Now();
+  read.second.running = true;
+  ReadRequest second = read.request;
+  second.target = read.buffer.Pieces(0, bytes);
+  second.progress = &read.second.progress;
+  read.second.op = inner().StartRead(std::move(second), [this, &read](Result<ReadResult> result) {
+    OnLeg(read, read.second, std::move(result));
+  });
+}
+
+void HedgeStore::LookAt(Read& read, Time at) {
+  read.due = at;
+  if (at == kNever) return;
+  due_.push({at, read.id});
+  if (at < timer_at_) SetTimer();
+}
+
+// One timer for all: at the soonest time at which a read that still runs is due.
+void HedgeStore::SetTimer() {
+  while (!due_.empty()) {
+    const auto found = reads_.find(due_.top().id);
+    if (found != reads_.end() && found->second->due == due_.top().at) break;
+    due_.pop();
+  }
+  if (timer_ != 0) executor().CancelTimer(std::exchange(timer_, 0));
+  timer_at_ = kNever;
+  if (due_.empty()) return;
+  timer_at_ = due_.top().at;
+  timer_ = executor().PostAt(timer_at_, [this] {
+    timer_ = 0;
+    OnTimer();
+  });
+}
+
+void HedgeStore::OnTimer() {
+  const Time now = executor().Now();
+  while (!due_.empty() && due_.top().at <= now) {
+    const Due due = due_.top();
+    due_.pop();
+    const auto found = reads_.find(due.id);
+    if (found == reads_.end() || found->second->due != due.at) continue;
+    Look(*found->second);
+  }
+  SetTimer();
+}
+
+}  // namespace forebay::store

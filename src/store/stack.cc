@@ -1,0 +1,21 @@
+#include "store/stack.h"
+
+#include <utility>
+
+#include "store/hedge_store.h"
+
+namespace forebay::store {
+
+std::shared_ptr<MeterStore> MakeStack(std::shared_ptr<ObjectStore> bare, StackOptions options) {
+  auto counters = std::make_shared<StoreCounters>();
+  options.retry.on_retry = [counters](Verb verb, Code code) {
+    ++counters->of(verb).retries[static_cast<size_t>(code)];
+  };
+  std::shared_ptr<ObjectStore> store = std::make_shared<HedgeStore>(
+      std::move(bare), options.hedge, std::shared_ptr<HedgeCounters>(counters, &counters->hedges));
+  store = std::make_shared<LimitStore>(std::move(store), options.limit);
+  store = std::make_shared<RetryStore>(std::move(store), std::move(options.retry));
+  return std::make_shared<MeterStore>(std::move(store), std::move(counters));
+}
+
+}  // namespace forebay::store
