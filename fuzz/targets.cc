@@ -10,6 +10,7 @@ constexpr Target kTargets[] = {
     {"video_index", &VideoIndex},
     {"s3_xml", &S3Xml},
     {"http_head", &HttpHead},
+    {"http_answer", &HttpAnswer},
     {"uri", &Uri},
     {"endpoint", &Endpoint},
     {"profile", &Profile},

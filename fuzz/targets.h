@@ -22,6 +22,7 @@ void Catalog(ByteView input);      // a catalog file, and the same as the body o
 void VideoIndex(ByteView input);   // one packed video index
 void S3Xml(ByteView input);        // the XML of S3's answers, and errors made of it
 void HttpHead(ByteView input);     // the lines of a response's head; Content-Range; dates
+void HttpAnswer(ByteView input);   // two bytes that say how it is cut, an answer as on the wire
 void Uri(ByteView input);          // s3://, file://, memory:// and paths
 void Endpoint(ByteView input);     // lines: endpoint URL, region, bucket, style, key
 void Profile(ByteView input);      // the AWS tools' configuration files

@@ -62,17 +62,17 @@ std::string HttpText(int status, const net::HeaderList& headers, const std::stri
   return text + fmt::format("Content-Length: {}\r\n\r\n", body.size()) + body;
 }
 
-ScriptedServer::ScriptedServer(Script script) : script_(std::move(script)) {
+ScriptedServer::ScriptedServer(Script script, Options options) : script_(std::move(script)) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(options.all_addresses ? INADDR_ANY : INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   FB_ASSERT(::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  FB_ASSERT(::listen(listener_, 64) == 0);
+  FB_ASSERT(::listen(listener_, options.backlog) == 0);
   FB_ASSERT(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   port_ = ntohs(address.sin_port);
-  acceptor_ = std::thread([this] { Accept(); });
+  if (options.accept) acceptor_ = std::thread([this] { Accept(); });
 }
 
 ScriptedServer::~ScriptedServer() {
@@ -83,7 +83,7 @@ ScriptedServer::~ScriptedServer() {
     for (const int fd : open_) ::shutdown(fd, SHUT_RDWR);
   }
   ::shutdown(listener_, SHUT_RDWR);
-  acceptor_.join();
+  if (acceptor_.joinable()) acceptor_.join();
   {
     const MutexLock lock(mutex_);
     threads.swap(threads_);

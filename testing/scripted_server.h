@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -42,7 +43,14 @@ class ScriptedServer {
  public:
   using Script = std::function<ScriptedReply(const SeenRequest&)>;  // called on any thread
 
-  explicit ScriptedServer(Script script);
+  struct Options {
+    bool all_addresses = false;  // not 127.0.0.1 alone
+    int backlog = 64;
+    bool accept = true;  // false: connections are left in the system's queue
+  };
+
+  explicit ScriptedServer(Script script) : ScriptedServer(std::move(script), Options()) {}
+  ScriptedServer(Script script, Options options);
   ~ScriptedServer();
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;

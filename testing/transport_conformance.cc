@@ -280,6 +280,89 @@ TEST_P(TransportConformance, connections_are_reused_and_said_to_be) {
   EXPECT_EQ(server.connections(), 1);
 }
 
+TEST_P(TransportConformance, a_connection_that_the_server_gives_up_is_not_used_again) {
+  for (const Then then : {Then::kKeep, Then::kClose}) {
+    ScriptedServer server(Always({HttpText(200, {{"Connection", "close"}}, "b"), then}));
+    for (int i = 1; i <= 3; ++i) {
+      Exchange exchange(*loop_);
+      Perform(*transport_, {.url = server.url() + "/x"}, exchange);
+      ASSERT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+      EXPECT_FALSE(exchange.timing.reused_connection);
+      EXPECT_EQ(server.connections(), i);
+    }
+  }
+}
+
+TEST_P(TransportConformance, what_follows_an_answer_never_becomes_the_next_one) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return ScriptedReply{HttpText(200, {}, request.target) + HttpText(200, {}, "planted")};
+  });
+  for (const char* target : {"/a", "/bc", "/def"}) {
+    Exchange exchange(*loop_);
+    Perform(*transport_, {.url = server.url() + target}, exchange);
+    ASSERT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+    EXPECT_EQ(exchange.text, target);
+  }
+}
+
+TEST_P(TransportConformance, a_body_without_a_length_ends_with_the_connection) {
+  ScriptedServer server(Always({"HTTP/1.1 200 OK\r\n\r\nbody", Then::kClose}));
+  Exchange exchange(*loop_);
+  Perform(*transport_, {.url = server.url() + "/x"}, exchange);
+  EXPECT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+  EXPECT_EQ(exchange.head.content_length, -1);
+  EXPECT_EQ(exchange.text, "body");
+}
+
+TEST_P(TransportConformance, answers_without_a_body_end_at_their_head) {
+  ScriptedServer server(Always({"HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n"}));
+  for (int i = 0; i < 2; ++i) {
+    Exchange exchange(*loop_);
+    Perform(*transport_, {.method = "DELETE", .url = server.url() + "/x"}, exchange);
+    EXPECT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+    EXPECT_EQ(exchange.head.status, 204);
+  }
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST_P(TransportConformance, a_head_without_end_is_data_loss) {
+  std::string head = "HTTP/1.1 200 OK\r\n";
+  while (head.size() < 400'000) head += "X-Filler: " + std::string(1000, 'x') + "\r\n";
+  ScriptedServer server(Always({head + "Content-Length: 0\r\n\r\n"}));
+  Exchange exchange(*loop_);
+  Perform(*transport_, {.url = server.url() + "/x"}, exchange);
+  EXPECT_EQ(exchange.status.code(), Code::kDataLoss) << exchange.status.ToString();
+}
+
+TEST_P(TransportConformance, a_head_of_many_fields_arrives_whole) {
+  net::HeaderList fields;
+  for (int i = 0; i < 300; ++i) {
+    fields.emplace_back("x-amz-meta-" + std::to_string(i), std::string(100, 'v'));
+  }
+  ScriptedServer server(Always({HttpText(200, fields, "b")}));
+  Exchange exchange(*loop_);
+  Perform(*transport_, {.url = server.url() + "/x", .body_hint = 1 << 20}, exchange);
+  ASSERT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+  EXPECT_EQ(exchange.head.headers.size(), fields.size() + 1);
+  EXPECT_EQ(net::FindHeader(exchange.head.headers, "X-Amz-Meta-299"), std::string(100, 'v'));
+}
+
+TEST_P(TransportConformance, a_get_survives_the_end_of_an_idle_connection) {
+  ScriptedServer server([](const SeenRequest& request) {
+    // The first connection takes a second request and goes away without a word.
+    if (request.connection == 1 && request.number == 2) return ScriptedReply{"", Then::kClose};
+    return ScriptedReply{HttpText(200, {}, "b")};
+  });
+  for (int i = 0; i < 2; ++i) {
+    Exchange exchange(*loop_);
+    Perform(*transport_, {.url = server.url() + "/x"}, exchange);
+    EXPECT_TRUE(exchange.status.ok()) << exchange.status.ToString();
+    EXPECT_EQ(exchange.text, "b");
+  }
+  EXPECT_EQ(server.seen().size(), 3U);
+  EXPECT_EQ(server.connections(), 2);
+}
+
 TEST_P(TransportConformance, many_at_once_all_end_with_their_own_bytes) {
   ScriptedServer server([](const SeenRequest& request) {
     return ScriptedReply{HttpText(200, {}, request.target + Pattern(100'000))};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "net/detail/request.h"
 #include "net/detail/response.h"
 
 namespace forebay::net {
@@ -27,26 +28,6 @@ constexpr uint64_t kLargeBody = 1024 * 1024;
 constexpr long kMaxIdleSeconds = 4;
 // Spare handles keep their buffers: 16 MiB of each kind at most.
 constexpr std::array<size_t, 2> kMaxSpareHandles{256, 32};  // small, large buffer
-
-bool HasControl(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-Status CheckRequest(const HttpRequest& request) {
-  const bool known = request.url.starts_with("http://") || request.url.starts_with("https://");
-  if (!known || HasControl(request.url) || request.url.find_first_of(" #") != std::string::npos) {
-    return Status(Code::kInvalidArgument, fmt::format("not a URL to send: {}", request.url));
-  }
-  for (const auto& [name, value] : request.headers) {
-    if (name.empty() || HasControl(name) || name.find_first_of(": ") != std::string::npos ||
-        HasControl(value)) {
-      return Status(Code::kInvalidArgument,
-                    fmt::format("the header '{}' cannot be sent as it stands", name));
-    }
-  }
-  return {};
-}
 
 bool IsLoopback(std::string_view url) {
   const size_t begin = url.find("://") + 3;
@@ -411,7 +392,7 @@ HttpTransport::RequestId CurlTransport::Start(HttpRequest request, HttpHandler* 
   transfer.request = std::move(request);
   transfer.started = loop_.Now();
   transfer.progress = transfer.started;
-  Status status = CheckRequest(transfer.request);
+  Status status = detail::CheckRequest(transfer.request);
   if (status.ok() && closing_) status = Status(Code::kCancelled, "the transport is closed");
   if (!status.ok()) {
     EndLater(transfer, std::move(status));

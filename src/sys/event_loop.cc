@@ -25,7 +25,7 @@ namespace forebay::sys {
 namespace {
 
 static_assert(kReadable == EPOLLIN && kWritable == EPOLLOUT && kError == EPOLLERR &&
-              kHangup == EPOLLHUP);
+              kHangup == EPOLLHUP && kPeerClosed == EPOLLRDHUP && kEdgeTriggered == EPOLLET);
 
 constexpr int kMaxEvents = 128;
 constexpr uint64_t kWakeTag = std::numeric_limits<uint64_t>::max();

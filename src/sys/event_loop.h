@@ -17,6 +17,8 @@ inline constexpr uint32_t kReadable = 0x001;
 inline constexpr uint32_t kWritable = 0x004;
 inline constexpr uint32_t kError = 0x008;
 inline constexpr uint32_t kHangup = 0x010;
+inline constexpr uint32_t kPeerClosed = 0x2000;  // told only when asked for
+inline constexpr uint32_t kEdgeTriggered = 1U << 31;
 
 class EventLoop : public Executor {
  public:
@@ -25,8 +27,8 @@ class EventLoop : public Executor {
   // Stops: runs what was posted before the stop, destroys the rest, joins the thread.
   ~EventLoop() override = default;
 
-  // Loop thread only. `on_events` gets epoll's event bits; the registration is level-triggered and
-  // persistent until Unwatch.
+  // Loop thread only. `on_events` gets epoll's event bits; the registration is persistent until
+  // Unwatch, and level-triggered unless kEdgeTriggered is among `events`.
   virtual Status Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events) = 0;
   virtual Status ChangeWatch(int fd, uint32_t events) = 0;
   virtual void Unwatch(int fd) = 0;

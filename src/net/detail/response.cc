@@ -77,41 +77,73 @@ Result<bool> ResponseHead::Finish() {
   return true;
 }
 
+BodySink::BodySink(BodyTarget target, HttpHandler* handler)
+    : target_(std::move(target)), handler_(handler) {
+  for (const MutableBytes piece : target_.pieces) capacity_ += piece.size();
+}
+
+uint64_t BodySink::room() const {
+  if (direct()) return capacity_ - bytes_;
+  if (target_.text == nullptr) return 0;
+  return target_.text_limit - std::min(target_.text_limit, target_.text->size());
+}
+
+Status BodySink::TooLong() const {
+  if (!direct() && target_.text == nullptr) {
+    return Status(Code::kDataLoss, "a body where none was expected");
+  }
+  return Status(Code::kDataLoss, fmt::format("the body is longer than the {} bytes expected",
+                                             direct() ? capacity_ : target_.text_limit));
+}
+
 Status BodySink::Write(ByteView bytes) {
-  if (target_.pieces.empty()) {
-    if (target_.text == nullptr) {
-      if (bytes.empty()) return {};
-      return Status(Code::kDataLoss, "a body where none was expected");
-    }
-    if (bytes.size() > target_.text_limit - std::min(target_.text_limit, target_.text->size())) {
-      return Status(Code::kDataLoss,
-                    fmt::format("the body is longer than {} bytes", target_.text_limit));
-    }
+  if (bytes.size() > room()) {
+    if (direct() && room() > 0) FB_RETURN_IF_ERROR(Write(bytes.first(room())));
+    return TooLong();
+  }
+  if (bytes.empty()) return {};
+  if (!direct()) {
     target_.text->append(AsText(bytes));
     bytes_ += bytes.size();
-    handler_->OnBody(bytes);
+    Tell(bytes);
     return {};
   }
   while (!bytes.empty()) {
-    if (piece_ == target_.pieces.size()) {
-      return Status(Code::kDataLoss,
-                    fmt::format("the body is longer than the {} bytes expected", bytes_));
-    }
-    const MutableBytes room = target_.pieces[piece_].subspan(offset_);
-    const size_t n = std::min(room.size(), bytes.size());
-    if (n > 0) {
-      std::memcpy(room.data(), bytes.data(), n);
-      bytes_ += n;
-      offset_ += n;
-      handler_->OnBody(room.first(n));
-      bytes = bytes.subspan(n);
-    }
-    if (offset_ == target_.pieces[piece_].size()) {
+    MutableBytes place;
+    Room(bytes.size(), {&place, 1});
+    std::memcpy(place.data(), bytes.data(), place.size());
+    bytes = bytes.subspan(place.size());
+    Landed(place.size());
+  }
+  return {};
+}
+
+size_t BodySink::Room(size_t limit, std::span<MutableBytes> pieces) const {
+  size_t count = 0;
+  size_t offset = offset_;
+  for (size_t i = piece_; i < target_.pieces.size() && count < pieces.size() && limit > 0; ++i) {
+    const MutableBytes free = target_.pieces[i].subspan(offset);
+    offset = 0;
+    if (free.empty()) continue;
+    pieces[count] = free.first(std::min(free.size(), limit));
+    limit -= pieces[count++].size();
+  }
+  return count;
+}
+
+void BodySink::Landed(size_t n) {
+  while (n > 0) {
+    const MutableBytes free = target_.pieces[piece_].subspan(offset_);
+    const size_t here = std::min(free.size(), n);
+    n -= here;
+    bytes_ += here;
+    offset_ += here;
+    if (here == free.size()) {
       ++piece_;
       offset_ = 0;
     }
+    if (here > 0) Tell(free.first(here));
   }
-  return {};
 }
 
 }  // namespace forebay::net::detail

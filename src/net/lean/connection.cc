@@ -1,0 +1,344 @@
+#include "net/lean/connection.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "net/lean/origin.h"
+
+namespace forebay::net::lean {
+namespace {
+
+constexpr uint32_t kEvents =
+    sys::kReadable | sys::kWritable | sys::kPeerClosed | sys::kEdgeTriggered;
+// Large enough that system calls do not count, small enough that a piece is still in the cache
+// when its checksum is computed.
+constexpr size_t kReadBytes = 256 * 1024;
+constexpr size_t kReadPieces = 16;
+// After this many reads in a row the others get their turn.
+constexpr int kReadsPerTurn = 8;
+constexpr size_t kSendPieces = 16;
+// An answer that is expected to be small is read with its head, at once.
+constexpr uint64_t kSmallBody = 12 * 1024;
+constexpr size_t kSmallRead = 16 * 1024;
+
+Status SystemError(std::string_view what, int error) {
+  return Status(Code::kUnavailable, fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+}  // namespace
+
+Status Connection::Open() {
+  return loop_.Watch(fd_.get(), kEvents, [this](uint32_t events) { OnEvents(events); });
+}
+
+void Connection::Close(bool unwatch) {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  if (Exchange* e = std::exchange(exchange_, nullptr)) {
+    e->sink.Stop();
+    e->connection = nullptr;
+  }
+  if (unwatch) loop_.Unwatch(fd_.get());
+  fd_ = sys::Fd();
+}
+
+bool Connection::Begin(Exchange& exchange) {
+  FB_ASSERT(state_ == State::kIdle);
+  state_ = State::kBusy;
+  exchange_ = &exchange;
+  exchange.connection = this;
+  exchange.state = Exchange::State::kRunning;
+  exchange.sent_at = exchange.progress = owner_.Now();
+  exchange.timing.reused_connection = used;
+  exchange.timing.connect = used ? Duration::zero() : exchange.sent_at - exchange.started;
+  exchange.timing.peer = peer_.address;
+  used = true;
+  return SendMore();
+}
+
+void Connection::OnEvents(uint32_t events) {
+  if ((events & (sys::kPeerClosed | sys::kHangup | sys::kError)) != 0) hung_up_ = true;
+  if ((events & (sys::kReadable | sys::kPeerClosed | sys::kHangup | sys::kError)) != 0) {
+    readable_ = true;
+  }
+  switch (state_) {
+    case State::kConnecting:
+      OnConnectDecided(events);
+      return;
+    case State::kIdle:
+      if (readable_) OnIdleEvent();
+      return;
+    case State::kBusy:
+      if (!exchange_->all_sent() && !SendMore()) readable_ = true;
+      if (readable_) Receive();
+      return;
+    case State::kClosed:
+      return;
+  }
+}
+
+void Connection::OnConnectDecided(uint32_t events) {
+  if (const int error = sys::PendingError(fd_); error != 0) {
+    owner_.OnSetupFailed(*this, SystemError("connecting failed", error));
+    return;
+  }
+  if ((events & sys::kWritable) == 0) return;
+  state_ = State::kIdle;
+  owner_.OnReady(*this);
+  // A server that speaks first has had its event already.
+  if (state_ == State::kBusy && readable_) Receive();
+}
+
+// A server says nothing without being asked, unless it goes away.
+void Connection::OnIdleEvent() { owner_.OnIdleLost(*this); }
+
+void Connection::Resume() {
+  if (state_ == State::kBusy && readable_) Receive();
+}
+
+// ---- sending
+
+bool Connection::SendMore() {
+  Exchange& e = *exchange_;
+  if (broken_ != 0) return false;
+  while (!e.all_sent()) {
+    std::array<ByteView, kSendPieces> pieces;
+    size_t count = 0;
+    size_t offset = e.sent_offset;
+    for (size_t i = e.sent_piece; i <= e.request.body.size() && count < pieces.size(); ++i) {
+      const ByteView whole = i == 0 ? AsBytes(e.wire_head) : e.request.body[i - 1];
+      pieces[count++] = whole.subspan(std::exchange(offset, 0));
+    }
+    const sys::IoResult result = sys::Send(fd_, std::span(pieces).first(count));
+    if (result.would_block) return true;  // an event comes when there is room
+    if (!result.ok()) {
+      broken_ = result.error;
+      return false;
+    }
+    e.sent += result.bytes;
+    e.progress = owner_.Now();
+    size_t left = result.bytes;
+    for (size_t i = 0; i < count && left >= pieces[i].size(); ++i) {
+      left -= pieces[i].size();
+      ++e.sent_piece;
+      e.sent_offset = 0;
+    }
+    e.sent_offset += left;
+  }
+  return true;
+}
+
+// ---- receiving
+
+sys::IoResult Connection::Read(std::span<const MutableBytes> into, size_t size) {
+  if (!readable_) return {.would_block = true};
+  const sys::IoResult result =
+      into.size() == 1 ? sys::Receive(fd_, into.front()) : sys::Receive(fd_, into);
+  // Edge-triggered: what comes after a read that got less than it asked for is a new event.
+  if (result.would_block || (result.ok() && result.bytes < size && !hung_up_)) readable_ = false;
+  return result;
+}
+
+void Connection::Receive() {
+  exchange_->progress = owner_.Now();
+  Exchange& e = *exchange_;
+  for (int reads = 0; reads < kReadsPerTurn; ++reads) {
+    const bool more = !e.head_done                                                ? ReceiveHead()
+                      : e.parser.framing() == Framing::kLength && e.sink.direct() ? ReceiveDirect()
+                                                                                  : ReceiveCopied();
+    if (!more) return;
+  }
+  owner_.ResumeLater(*this);
+}
+
+bool Connection::OnReadNothing(const sys::IoResult& result) {
+  if (result.would_block) {
+    if (broken_ != 0) FailBroken(SystemError("sending failed", broken_));
+  } else if (!result.ok()) {
+    FailBroken(SystemError("the connection broke", result.error));
+  } else {
+    OnEndOfStream();
+  }
+  return false;
+}
+
+void Connection::OnEndOfStream() {
+  Exchange& e = *exchange_;
+  if (!e.head_done) {
+    if (!e.parser.started()) {
+      FailBroken(Status(Code::kUnavailable, "the server closed the connection without an answer"));
+    } else {
+      Fail(Status(Code::kUnavailable, "the connection ended within the answer's head"));
+    }
+  } else if (e.parser.framing() == Framing::kUntilClose) {
+    Complete(false);
+  } else if (e.parser.framing() == Framing::kLength) {
+    Fail(Status(Code::kDataLoss, fmt::format("{} of {} body bytes arrived", e.sink.bytes(),
+                                             e.parser.head().content_length)));
+  } else {
+    Fail(Status(Code::kDataLoss, fmt::format("the connection ended within a chunked body, after {} "
+                                             "bytes",
+                                             e.sink.bytes())));
+  }
+}
+
+// Reads little more than the head, so that the body goes where it belongs without a copy.
+bool Connection::ReceiveHead() {
+  Exchange& e = *exchange_;
+  const size_t ask = e.request.body_hint > kSmallBody ? origin_.head_bytes_hint() : kSmallRead;
+  const MutableBytes into = owner_.scratch().first(ask);
+  const sys::IoResult result = Read({&into, 1}, ask);
+  if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
+  return TakeHead(into.first(result.bytes));
+}
+
+bool Connection::TakeHead(ByteView bytes) {
+  Exchange& e = *exchange_;
+  const Result<bool> complete = e.parser.Take(bytes);
+  if (!complete.ok()) {
+    Fail(complete.status());
+    return false;
+  }
+  if (!*complete) return true;
+  e.head_done = true;
+  e.head_at = e.progress;
+  e.timing.first_byte = e.head_at - e.sent_at;
+  origin_.LearnHeadBytes(e.parser.head_bytes());
+  Result<BodyTarget> target = e.handler->OnHead(e.parser.head());
+  if (!Busy(e)) return false;  // cancelled from inside
+  if (!target.ok()) {
+    Fail(std::move(target).status());
+    return false;
+  }
+  e.sink = detail::BodySink(*std::move(target), e.handler);
+  return StartBody() && TakeBody(bytes);
+}
+
+// False: the answer has no body, or one that does not fit, and is over.
+bool Connection::StartBody() {
+  Exchange& e = *exchange_;
+  if (e.parser.framing() != Framing::kLength) return true;
+  e.body_left = static_cast<uint64_t>(e.parser.head().content_length);
+  if (e.body_left <= e.sink.room()) return true;
+  Fail(Status(Code::kDataLoss, fmt::format("the body has {} bytes, {} were expected at most",
+                                           e.body_left, e.sink.room())));
+  return false;
+}
+
+// Bytes that were read before their place was known, or that are chunked.
+bool Connection::TakeBody(ByteView bytes) {
+  Exchange& e = *exchange_;
+  Status status;
+  bool whole = false;
+  switch (e.parser.framing()) {
+    case Framing::kNone:
+      whole = true;
+      break;
+    case Framing::kUntilClose:
+      status = e.sink.Write(bytes);
+      bytes = {};
+      break;
+    case Framing::kLength: {
+      const ByteView mine = bytes.first(std::min<uint64_t>(bytes.size(), e.body_left));
+      bytes = bytes.subspan(mine.size());
+      e.body_left -= mine.size();
+      whole = e.body_left == 0;
+      status = e.sink.Write(mine);
+      break;
+    }
+    case Framing::kChunked:
+      for (;;) {
+        const Result<ByteView> piece = e.chunks.Next(bytes);
+        status = piece.ok() ? Status() : piece.status();
+        if (!status.ok() || piece->empty()) break;
+        status = e.sink.Write(*piece);
+        if (!Busy(e)) return false;
+        if (!status.ok()) break;
+      }
+      whole = e.chunks.done();
+      break;
+  }
+  if (!Busy(e)) return false;
+  if (!status.ok()) {
+    Fail(std::move(status));
+    return false;
+  }
+  if (!whole) return true;
+  Complete(!bytes.empty());
+  return false;
+}
+
+bool Connection::ReceiveCopied() {
+  const MutableBytes into = owner_.scratch();
+  const sys::IoResult result = Read({&into, 1}, into.size());
+  if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
+  return TakeBody(into.first(result.bytes));
+}
+
+bool Connection::ReceiveDirect() {
+  Exchange& e = *exchange_;
+  std::array<MutableBytes, kReadPieces + 1> pieces;
+  const size_t wanted = std::min<uint64_t>(e.body_left, kReadBytes);
+  size_t count = e.sink.Room(wanted, std::span(pieces).first(kReadPieces));
+  size_t size = 0;
+  for (size_t i = 0; i < count; ++i) size += pieces[i].size();
+  // One byte more than the body has: the read that ends it also tells that nothing follows, and
+  // that the socket is empty.
+  const size_t mine = size;
+  if (mine == e.body_left) {
+    pieces[count++] = owner_.scratch().first(1);
+    ++size;
+  }
+  const sys::IoResult result = Read(std::span(pieces).first(count), size);
+  if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
+  const size_t landed = std::min(result.bytes, mine);
+  e.body_left -= landed;
+  e.sink.Landed(landed);
+  if (!Busy(e)) return false;
+  if (e.body_left > 0) return true;
+  Complete(result.bytes > mine);
+  return false;
+}
+
+// ---- ending
+
+void Connection::Complete(bool leftovers) {
+  Exchange& e = *exchange_;
+  bool reusable = !leftovers && !hung_up_ && e.parser.keeps_alive() && e.all_sent();
+  if (reusable && readable_) {
+    // The last read was exactly filled: is there more?
+    const MutableBytes into = owner_.scratch().first(1);
+    reusable = Read({&into, 1}, 1).would_block;
+  }
+  exchange_ = nullptr;
+  e.connection = nullptr;
+  if (reusable) state_ = State::kIdle;
+  owner_.OnExchangeOver(*this, e, {.status = {}, .reusable = reusable});
+}
+
+void Connection::Fail(Status status) {
+  Exchange& e = *exchange_;
+  exchange_ = nullptr;
+  e.connection = nullptr;
+  e.sink.Stop();
+  owner_.OnExchangeOver(*this, e, {.status = std::move(status)});
+}
+
+void Connection::FailBroken(Status status) {
+  Exchange& e = *exchange_;
+  const bool unanswered = !e.parser.started();
+  if (e.head_done) {
+    status = std::move(status).WithContext(fmt::format("after {} body bytes", e.sink.bytes()));
+  }
+  exchange_ = nullptr;
+  e.connection = nullptr;
+  e.sink.Stop();
+  owner_.OnExchangeOver(*this, e, {.status = std::move(status), .unanswered = unanswered});
+}
+
+}  // namespace forebay::net::lean

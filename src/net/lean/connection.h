@@ -1,0 +1,114 @@
+// One TCP connection to one address of a host: set up, then one exchange after another. It is
+// registered with the event loop once, edge-triggered, for its whole life: a GET costs no
+// epoll_ctl.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "forebay/status.h"
+#include "net/lean/exchange.h"
+#include "sys/event_loop.h"
+#include "sys/tcp.h"
+
+namespace forebay::net::lean {
+
+class Connection;
+struct Peer;
+
+// How an exchange ended on its connection.
+struct Outcome {
+  Status status;
+  bool reusable = false;  // the connection may serve another
+  // The connection broke before any byte of an answer.
+  bool unanswered = false;
+};
+
+// What a connection tells its transport. Each of these may destroy or reuse the connection's
+// exchange; none destroys the connection before the loop's next turn.
+class ConnectionOwner {
+ public:
+  virtual ~ConnectionOwner() = default;
+  virtual void OnReady(Connection& connection) = 0;
+  virtual void OnSetupFailed(Connection& connection, Status status) = 0;
+  virtual void OnExchangeOver(Connection& connection, Exchange& exchange, Outcome outcome) = 0;
+  // It was closed by the server, or said something, while idle.
+  virtual void OnIdleLost(Connection& connection) = 0;
+  // More can be read at once; others get their turn first.
+  virtual void ResumeLater(Connection& connection) = 0;
+  // Memory for bytes whose place is not known yet; free between two calls.
+  virtual MutableBytes scratch() = 0;
+  virtual Time Now() = 0;
+};
+
+class Connection {
+ public:
+  enum class State : uint8_t { kConnecting, kIdle, kBusy, kClosed };
+
+  Connection(sys::EventLoop& loop, ConnectionOwner& owner, Origin& origin, Peer& peer, sys::Fd fd)
+      : loop_(loop), owner_(owner), origin_(origin), peer_(peer), fd_(std::move(fd)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Registers with the loop; then OnReady or OnSetupFailed.
+  Status Open();
+  // Idle -> busy. False: it broke while sending, and is to be closed.
+  bool Begin(Exchange& exchange);
+  // Goes on reading where ResumeLater was called.
+  void Resume();
+  // Whatever it does, it stops; nothing is told to anybody. `unwatch` is false once the loop has
+  // stopped.
+  void Close(bool unwatch = true);
+
+  State state() const { return state_; }
+  Origin& origin() { return origin_; }
+  Peer& peer() { return peer_; }
+  Exchange* exchange() { return exchange_; }
+
+  // The transport's notes.
+  size_t index = 0;  // in its list
+  Time idle_since{};
+  Time setup_deadline = kNever;
+  HttpTransport::RequestId sponsor = 0;  // the exchange for whose sake it was opened
+  bool used = false;                     // has served an exchange before
+
+ private:
+  void OnEvents(uint32_t events);
+  void OnConnectDecided(uint32_t events);
+  void OnIdleEvent();
+  // False: broken, `broken_` says why.
+  bool SendMore();
+  void Receive();
+  // These take one step; false: stop, the exchange is over or there is nothing to read.
+  bool ReceiveHead();
+  bool ReceiveDirect();
+  bool ReceiveCopied();
+  bool TakeHead(ByteView bytes);
+  bool TakeBody(ByteView bytes);
+  bool StartBody();
+  bool OnReadNothing(const sys::IoResult& result);
+  void OnEndOfStream();
+  void Complete(bool leftovers);
+  void Fail(Status status);
+  void FailBroken(Status status);
+
+  sys::IoResult Read(std::span<const MutableBytes> into, size_t size);
+  bool Busy(const Exchange& exchange) const {
+    return state_ == State::kBusy && exchange_ == &exchange;
+  }
+
+  sys::EventLoop& loop_;
+  ConnectionOwner& owner_;
+  Origin& origin_;
+  Peer& peer_;
+  sys::Fd fd_;
+  State state_ = State::kConnecting;
+  Exchange* exchange_ = nullptr;
+  bool readable_ = false;  // the socket may hold bytes: the last read got all it asked for
+  bool hung_up_ = false;   // the peer has closed its side: a short read proves nothing any more
+  int broken_ = 0;         // errno of a failed send
+};
+
+}  // namespace forebay::net::lean

@@ -1,0 +1,217 @@
+#include "net/lean/lean_transport.h"
+
+#include <chrono>
+#include <future>
+#include <set>
+
+#include "testing/scripted_server.h"
+#include "testing/transport_conformance.h"
+
+namespace forebay::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Then = ScriptedReply::Then;
+
+INSTANTIATE_TEST_SUITE_P(Lean, TransportConformance,
+                         ::testing::Values(TransportSubject{
+                             .name = "lean", .make = [](sys::EventLoop& loop) {
+                               return *net::MakeLeanTransport(loop, {});
+                             }}));
+
+class Answer : public net::HttpHandler {
+ public:
+  Result<net::BodyTarget> OnHead(const net::HttpHead& head) override {
+    status_code = head.status;
+    if (on_head) on_head();
+    return net::BodyTarget{.text = &text, .text_limit = 1 << 20};
+  }
+  void OnBody(ByteView) override {}
+  void OnDone(Status result, const net::HttpTiming& times) override {
+    status = std::move(result);
+    timing = times;
+    over.set_value();
+  }
+  void Wait() { ASSERT_EQ(over.get_future().wait_for(20s), std::future_status::ready); }
+
+  int status_code = 0;
+  std::string text;
+  Status status{Code::kInternal, "not done"};
+  net::HttpTiming timing;
+  std::function<void()> on_head;
+  std::promise<void> over;
+};
+
+// A transport for which every name is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
+class LeanTransport : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    loop_ = *sys::EventLoop::Make("test-net");
+    net::HostCache::Options options;
+    options.lookup = [](const std::string&, net::HostCache::OnAnswer on_answer) {
+      net::Addresses addresses;
+      for (const char* ip : {"127.0.0.1", "127.0.0.2", "127.0.0.3"}) {
+        addresses.push_back(*sys::ParseIpAddress(ip));
+      }
+      on_answer(std::move(addresses));
+    };
+    transport_ =
+        *net::MakeLeanTransport(*loop_, {.hosts = net::HostCache::Make(std::move(options))});
+  }
+  void TearDown() override {
+    std::promise<void> closed;
+    loop_->Post([&] { transport_->Close([&] { closed.set_value(); }); });
+    EXPECT_EQ(closed.get_future().wait_for(20s), std::future_status::ready);
+    loop_->Stop();
+  }
+  void Perform(net::HttpRequest request, Answer& answer) {
+    loop_->Post([&] { transport_->Start(std::move(request), &answer); });
+    answer.Wait();
+  }
+  static std::string Named(const ScriptedServer& server) {
+    return "http://bucket.test" + server.url().substr(server.url().rfind(':'));
+  }
+
+  std::unique_ptr<sys::EventLoop> loop_;
+  std::unique_ptr<net::HttpTransport> transport_;
+};
+
+ScriptedServer::Script Always(ScriptedReply reply) {
+  return [reply](const SeenRequest&) { return reply; };
+}
+
+TEST_F(LeanTransport, never_sends_a_put_twice) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (request.method == "PUT") return ScriptedReply{"", Then::kClose};
+    return ScriptedReply{HttpText(200, {}, "b")};
+  });
+  Answer warm;
+  Perform({.url = server.url() + "/x"}, warm);
+  Answer put;
+  Perform({.method = "PUT", .url = server.url() + "/x", .body = {AsBytes("a")}}, put);
+  EXPECT_EQ(put.status.code(), Code::kUnavailable) << put.status.ToString();
+  EXPECT_EQ(server.seen().size(), 2U);
+}
+
+TEST_F(LeanTransport, sends_a_get_again_only_once) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (request.number > 1) return ScriptedReply{"", Then::kClose};
+    return ScriptedReply{HttpText(200, {}, "b")};
+  });
+  Answer warm;
+  Perform({.url = server.url() + "/x"}, warm);
+  Answer get;
+  Perform({.url = server.url() + "/x"}, get);
+  EXPECT_EQ(get.status.code(), Code::kUnavailable) << get.status.ToString();
+  EXPECT_EQ(server.seen().size(), 3U);
+}
+
+TEST_F(LeanTransport, goes_to_another_address_when_one_refuses) {
+  ScriptedServer server(Always({HttpText(200, {}, "b")}));  // listens on 127.0.0.1 alone
+  for (int i = 0; i < 6; ++i) {
+    Answer answer;
+    Perform({.url = Named(server) + "/x", .headers = {{"Connection", "close"}}}, answer);
+    EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
+    EXPECT_EQ(answer.timing.peer.ip.ToString(), "127.0.0.1");
+  }
+}
+
+TEST_F(LeanTransport, uses_all_addresses_and_another_one_when_told) {
+  ScriptedServer server(Always({HttpText(200, {}, "b")}), {.all_addresses = true});
+  std::vector<std::unique_ptr<Answer>> answers;
+  for (int i = 0; i < 3; ++i) answers.push_back(std::make_unique<Answer>());
+  loop_->Post([&] {
+    for (const auto& answer : answers) {
+      transport_->Start({.url = Named(server) + "/x", .other_address = true}, answer.get());
+    }
+  });
+  for (const auto& answer : answers) answer->Wait();
+  // With all of them idle, they take turns.
+  std::set<std::string> used;
+  for (int i = 0; i < 12; ++i) {
+    Answer answer;
+    Perform({.url = Named(server) + "/y"}, answer);
+    used.insert(answer.timing.peer.ToString());
+  }
+  EXPECT_EQ(used.size(), 3U);
+}
+
+TEST_F(LeanTransport, closes_a_connection_that_speaks_unasked) {
+  ScriptedServer server([](const SeenRequest& request) {
+    std::string answer = HttpText(200, {}, request.target);
+    if (request.number == 1) answer += HttpText(200, {}, "planted");
+    return ScriptedReply{answer};
+  });
+  for (const char* target : {"/a", "/b"}) {
+    Answer answer;
+    Perform({.url = server.url() + target}, answer);
+    EXPECT_EQ(answer.text, target);
+    EXPECT_FALSE(answer.timing.reused_connection);
+  }
+}
+
+TEST_F(LeanTransport, a_server_that_never_accepts_is_unavailable_in_time) {
+  // A listener whose queue is full drops what comes.
+  ScriptedServer server(Always({""}), {.backlog = 0, .accept = false});
+  std::vector<std::unique_ptr<Answer>> answers;
+  for (int i = 0; i < 4; ++i) answers.push_back(std::make_unique<Answer>());
+  loop_->Post([&] {
+    for (const auto& answer : answers) {
+      transport_->Start(
+          {.url = server.url() + "/x", .connect_timeout = 50ms, .first_byte_timeout = 80ms},
+          answer.get());
+    }
+  });
+  for (const auto& answer : answers) {
+    answer->Wait();
+    EXPECT_EQ(answer->status.code(), Code::kUnavailable) << answer->status.ToString();
+  }
+}
+
+TEST_F(LeanTransport, a_name_that_does_not_resolve_is_unavailable) {
+  net::HostCache::Options options;
+  options.lookup = [](const std::string&, net::HostCache::OnAnswer on_answer) {
+    on_answer(Status(Code::kUnavailable, "no such name"));
+  };
+  auto transport =
+      *net::MakeLeanTransport(*loop_, {.hosts = net::HostCache::Make(std::move(options))});
+  Answer answer;
+  loop_->Post([&] { transport->Start({.url = "http://nowhere.test/x"}, &answer); });
+  answer.Wait();
+  EXPECT_EQ(answer.status.code(), Code::kUnavailable) << answer.status.ToString();
+  std::promise<void> closed;
+  loop_->Post([&] {
+    transport->Close([&] {
+      transport.reset();
+      closed.set_value();
+    });
+  });
+  closed.get_future().wait();
+}
+
+TEST_F(LeanTransport, many_more_requests_than_connections_being_made_all_end) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return ScriptedReply{HttpText(200, {}, request.target),
+                         request.number % 7 == 0 ? Then::kClose : Then::kKeep};
+  });
+  constexpr size_t kCount = 400;
+  std::vector<std::unique_ptr<Answer>> answers;
+  for (size_t i = 0; i < kCount; ++i) answers.push_back(std::make_unique<Answer>());
+  loop_->Post([&] {
+    for (size_t i = 0; i < kCount; ++i) {
+      transport_->Start({.url = server.url() + "/" + std::to_string(i)}, answers[i].get());
+    }
+  });
+  for (size_t i = 0; i < kCount; ++i) {
+    answers[i]->Wait();
+    // One that is sent on a connection which the server is about to close is sent again, once.
+    EXPECT_TRUE(answers[i]->status.ok() || answers[i]->status.code() == Code::kUnavailable)
+        << answers[i]->status.ToString();
+    if (answers[i]->status.ok()) {
+      EXPECT_EQ(answers[i]->text, "/" + std::to_string(i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forebay::testing
