@@ -125,6 +125,10 @@ Status ErrorFromResponse(const net::HttpHead& head, std::string_view body,
                             ? fmt::format("the server answered {}", head.status)
                             : fmt::format("the server answered {} {}: {}", head.status,
                                           Printable(error.code, 80), Printable(error.message, 300));
+  if (net::FindHeader(head.headers, "x-amz-delete-marker") == "true") {
+    code = Code::kNotFound;
+    message += "; that version is a delete marker";
+  }
   message += Hint(head, error, context);
   ErrorDetail detail{.http_status = head.status};
   const std::string_view id = net::FindHeader(head.headers, "x-amz-request-id");

@@ -2,49 +2,92 @@
 
 #include <fmt/core.h>
 
-#include <ctime>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "base/assert.h"
+#include "base/crc64.h"
 #include "store/s3/error.h"
 
 namespace forebay::store::s3 {
+namespace {
 
-Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http)
-    : options(std::move(given)),
-      endpoint(std::move(where)),
-      root_uri("s3://" + options.bucket),
-      transport(http),
-      credentials(http.executor(), options.config.provider
-                                       ? options.config.provider
-                                       : StaticCredentials(options.config.credentials)),
-      signer(endpoint.region, endpoint.service) {}
+constexpr int64_t kSkewRefused_s = 900;  // beyond which S3 refuses a signature
 
-ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
-  FB_ASSERT(transport.executor().InThread());
-  const ObjectStore::OpId id = ++last_id_;
-  Operation& op = *(operations_[id] = std::move(operation));
-  op.Launch(id);
-  return id;
+// Codes that new credentials mend. An unknown key may be one that has just been made, or that a
+// rotation has just removed.
+constexpr std::array<std::string_view, 5> kStaleCredentials{"ExpiredToken", "ExpiredTokenException",
+                                                            "InvalidToken", "TokenRefreshRequired",
+                                                            "InvalidAccessKeyId"};
+
+bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307; }
+
+bool GaveUp(const Status& status) {
+  return status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
 }
 
-void Core::Cancel(ObjectStore::OpId id) {
-  FB_ASSERT(transport.executor().InThread());
-  const auto found = operations_.find(id);
-  if (found == operations_.end()) return;
-  Operation& op = *found->second;
-  if (op.ticket_ != 0) {
-    credentials.Cancel(std::exchange(op.ticket_, 0));
-    op.FinishLater(Status(Code::kCancelled, "the request was cancelled"));
-  } else {
-    transport.Cancel(op.request_id_);
+struct Place {
+  std::string_view scheme;
+  std::string_view host;
+  std::string_view path;
+};
+
+// "https://host/path?query"; an empty host when it is something else.
+Place ParseLocation(std::string_view url) {
+  Place place;
+  const size_t mark = url.find("://");
+  if (mark == url.npos) return place;
+  place.scheme = url.substr(0, mark);
+  url.remove_prefix(mark + 3);
+  url = url.substr(0, url.find_first_of("?#"));
+  const size_t slash = std::min(url.find('/'), url.size());
+  place.host = url.substr(0, slash);
+  place.path = url.substr(slash);
+  return place;
+}
+
+// A view into either of the two.
+std::string_view RegionTold(const net::HttpHead& head, const ErrorBody& error) {
+  const std::string_view told = net::FindHeader(head.headers, "x-amz-bucket-region");
+  return told.empty() ? std::string_view(error.region) : told;
+}
+
+// As the x-amz-checksum-* headers want it.
+std::string Base64(uint64_t number) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (int bit = 58; bit >= 4; bit -= 6) text += kDigits[(number >> bit) & 63];
+  text += kDigits[(number << 2) & 63];
+  return text + '=';
+}
+
+}  // namespace
+
+std::string StoredEncoding(const net::HttpHead& head) {
+  std::string_view left = net::FindHeader(head.headers, "content-encoding");
+  std::string encoding;
+  while (!left.empty()) {
+    const size_t end = std::min(left.find(','), left.size());
+    std::string_view one = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    if (one.empty() || one == "identity" || one == "aws-chunked") continue;
+    if (!encoding.empty()) encoding += ',';
+    encoding += one;
   }
+  return encoding;
 }
 
-std::unique_ptr<Operation> Core::Take(ObjectStore::OpId id) {
-  auto node = operations_.extract(id);
-  FB_ASSERT(!node.empty());
-  return std::move(node.mapped());
+WireRequest Operation::HeadOf(const std::string& key, const std::string& version_id) {
+  WireRequest wire{.method = "HEAD", .key = key};
+  if (!version_id.empty()) wire.query = {{"versionId", version_id}};
+  return wire;
 }
+
+// ---- sending
 
 void Operation::Launch(ObjectStore::OpId id) {
   id_ = id;
@@ -53,10 +96,32 @@ void Operation::Launch(ObjectStore::OpId id) {
     FinishLater(built.status());
     return;
   }
+  Begin(*std::move(built));
+}
+
+void Operation::SendOwn() {
+  asking_ = Asking::kNothing;
+  head_ = {};
+  text_.clear();
+  detail_.http_status = 0;
+  detail_.request_id.clear();
+  Result<WireRequest> built = Build();
+  FB_ASSERT(built.ok());  // as it was at first
+  Begin(*std::move(built));
+}
+
+void Operation::Ask(Asking asking, WireRequest wire) {
+  asking_ = asking;
+  answer_ = {};
+  answer_text_.clear();
+  Begin(std::move(wire));
+}
+
+void Operation::Begin(WireRequest wire) {
   if (const CredentialsSnapshot* current = core_.credentials.Current()) {
-    Send(*std::move(built), *current);
+    Send(std::move(wire), *current);
   } else {
-    WaitForCredentials(*std::move(built));
+    WaitForCredentials(std::move(wire));
   }
 }
 
@@ -67,26 +132,27 @@ void Operation::WaitForCredentials(WireRequest wire) {
         ticket_ = 0;
         if (credentials.ok()) {
           Send(std::move(wire), **credentials);
-          return;
+        } else {
+          End(std::move(credentials).status(), {});
         }
-        const std::unique_ptr<Operation> self = core_.Take(id_);
-        self->Finish(std::move(credentials).status(), {});
       });
 }
 
-void Operation::FinishLater(Status status) {
-  core_.transport.executor().Post([&core = core_, id = id_, status = std::move(status)]() mutable {
-    const std::unique_ptr<Operation> self = core.Take(id);
-    self->Finish(std::move(status), {});
-  });
+std::string Operation::PayloadHash(const WireRequest& wire) const {
+  if (wire.body.empty()) return kEmptySha256;
+  // TLS guards the body on its way, and hashing it costs more than sending it.
+  if (core_.endpoint().scheme == "https") return "UNSIGNED-PAYLOAD";
+  return HexSha256(wire.body);
 }
 
 void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
   const S3StoreOptions& options = core_.options;
-  const std::string path = core_.endpoint.PathOf(wire.key);
+  const Endpoint& endpoint = redirected_ ? *redirected_ : core_.endpoint();
+  const std::string path = endpoint.PathOf(wire.key);
   const std::string query = EncodeQuery(wire.query);
+  const std::string payload = PayloadHash(wire);
   net::HttpRequest http{.method = std::move(wire.method),
-                        .url = core_.endpoint.UrlOf(path, query),
+                        .url = endpoint.UrlOf(path, query),
                         .headers = std::move(wire.headers),
                         .body = std::move(wire.body),
                         .connect_timeout = options.connect_timeout,
@@ -95,22 +161,36 @@ void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
                         .deadline = request_options_.deadline,
                         .body_hint = wire.body_hint};
   if (options.request_payer) http.headers.emplace_back("x-amz-request-payer", "requester");
-  signed_at_ = options.unix_time_s ? options.unix_time_s() : ::time(nullptr);
+  if (http.method == "PUT" && core_.SendsChecksums()) {
+    Crc64 crc;
+    for (const ByteView piece : http.body) crc.Add(piece);
+    http.headers.emplace_back("x-amz-checksum-crc64nvme", Base64(crc.value()));
+  }
+  signed_at_ = core_.ServerTime();
   signed_epoch_ = snapshot.epoch;
-  const std::string payload = http.body.empty() ? kEmptySha256 : HexSha256(http.body);
-  core_.signer.Sign(snapshot.credentials,
-                    {.method = http.method,
-                     .host = core_.endpoint.host,
-                     .path = path,
-                     .query = query,
-                     .payload_sha256 = payload,
-                     .unix_time_s = signed_at_},
-                    http.headers);
+  signed_moves_ = core_.moves();
+  core_.Sign(snapshot.credentials,
+             {.method = http.method,
+              .host = endpoint.host,
+              .path = path,
+              .query = query,
+              .payload_sha256 = payload,
+              .unix_time_s = signed_at_,
+              .token_header = core_.token_header()},
+             http.headers);
+  // Not signed: what lies between may change them.
   http.headers.emplace_back("User-Agent", "forebay/" FOREBAY_VERSION);
+  http.headers.emplace_back("Accept-Encoding", "identity");
   request_id_ = core_.transport.Start(std::move(http), this);
 }
 
+// ---- answers
+
 Result<net::BodyTarget> Operation::OnHead(const net::HttpHead& head) {
+  if (asking_ != Asking::kNothing) {
+    answer_ = head;
+    return net::BodyTarget{.text = &answer_text_, .text_limit = kErrorTextLimit};
+  }
   head_ = head;
   detail_.http_status = head.status;
   detail_.request_id = net::FindHeader(head.headers, "x-amz-request-id");
@@ -120,21 +200,192 @@ Result<net::BodyTarget> Operation::OnHead(const net::HttpHead& head) {
 }
 
 void Operation::OnDone(Status status, const net::HttpTiming& timing) {
-  const std::unique_ptr<Operation> self = core_.Take(id_);  // keeps this alive to the end
-  // The status line has said it all: what happened to the rest of an error's body is no matter,
+  request_id_ = 0;
+  if (asking_ != Asking::kNothing) {
+    OnAnswer(std::move(status), timing);
+  } else {
+    OnOwnDone(std::move(status), timing);
+  }
+}
+
+void Operation::OnOwnDone(Status status, const net::HttpTiming& timing) {
+  // An error's status line has said it all: what happened to the rest of its body is no matter,
   // unless the caller gave up.
-  const bool gave_up =
-      status.code() == Code::kCancelled || status.code() == Code::kDeadlineExceeded;
-  if (is_error_ && !gave_up) {
-    if (Forgives(head_)) {
-      status = Status();
-    } else {
-      status = ErrorFromResponse(head_, text_,
-                                 {.region = core_.options.config.region,
-                                  .endpoint = core_.options.config.endpoint_url,
-                                  .unix_time_s = signed_at_});
+  if (GaveUp(status)) {
+    End(std::move(status), timing);
+    return;
+  }
+  if (is_error_ && Forgives(head_)) {
+    End(Status(), timing);
+    return;
+  }
+  if (is_error_) {
+    status = ErrorOf(head_, text_);
+    if (Correct(head_, text_)) {
+      SendOwn();
+      return;
+    }
+    if (AskAboutRefusal(status)) return;
+  }
+  if (status.ok()) status = Judge();
+  if (!status.ok() && !tried_.question) {
+    if (std::optional<WireRequest> question = Question(status)) {
+      tried_.question = true;
+      failure_ = std::move(status);
+      Ask(Asking::kVerdict, *std::move(question));
+      return;
     }
   }
+  End(std::move(status), timing);
+}
+
+bool Operation::AskAboutRefusal(Status& status) {
+  if (head_.status == 301 && !std::exchange(tried_.region_question, true)) {
+    failure_ = std::move(status);
+    Ask(Asking::kRegion, {.method = "HEAD"});
+    return true;
+  }
+  if (head_.status != 400 && head_.status != 403) return false;
+  const Result<WireRequest> own = Build();
+  if (!own.ok() || own->method != "HEAD" || std::exchange(tried_.diagnosis, true)) return false;
+  failure_ = std::move(status);
+  Ask(Asking::kDiagnosis,
+      {.method = "GET", .key = own->key, .query = own->query, .headers = {{"range", "bytes=0-0"}}});
+  return true;
+}
+
+void Operation::OnAnswer(Status status, const net::HttpTiming& timing) {
+  const Asking asked = std::exchange(asking_, Asking::kNothing);
+  if (GaveUp(status)) {
+    End(std::move(status), timing);
+    return;
+  }
+  if (asked == Asking::kDiagnosis) {
+    OnDiagnosis(std::move(status), timing);
+    return;
+  }
+  // Without an answer all is as it was.
+  if (answer_.status == 0 || (!status.ok() && answer_.status < 300)) {
+    End(std::move(failure_), timing);
+    return;
+  }
+  if (asked == Asking::kRegion) {
+    if (CorrectRegion(RegionTold(answer_, {}))) {
+      SendOwn();
+    } else {
+      End(std::move(failure_), timing);
+    }
+    return;
+  }
+  Verdict verdict = Settle(answer_, std::move(failure_));
+  if (verdict.next == Verdict::Next::kSendAgain) {
+    SendOwn();
+  } else {
+    End(verdict.next == Verdict::Next::kFail ? std::move(verdict.failure) : Status(), timing);
+  }
+}
+
+// A GET was sent where a HEAD had been refused: its body says why.
+void Operation::OnDiagnosis(Status status, const net::HttpTiming& timing) {
+  if (answer_.status == 0 || (!status.ok() && answer_.status < 300)) {
+    End(std::move(failure_), timing);
+    return;
+  }
+  const bool refused = answer_.status >= 400 && answer_.status != 416;
+  if (!refused || Correct(answer_, answer_text_)) {
+    SendOwn();
+    return;
+  }
+  // No word here either, as S3 has it for a token that has expired.
+  const bool mute = ParseErrorBody(answer_text_).code.empty();
+  if (mute && RenewCredentials()) {
+    SendOwn();
+    return;
+  }
+  End(mute ? std::move(failure_) : ErrorOf(answer_, answer_text_), timing);
+}
+
+// ---- corrections
+
+bool Operation::Correct(const net::HttpHead& head, const std::string& text) {
+  const bool redirect = IsRedirect(head.status);
+  if (!redirect && head.status != 400 && head.status != 401 && head.status != 403) return false;
+  const ErrorBody error = ParseErrorBody(text);
+  if (CorrectRegion(RegionTold(head, error))) return true;
+  const Result<WireRequest> own = Build();
+  if (redirect) return own.ok() && FollowRedirect(head, *own);
+  if (CorrectClock(head, error)) return true;
+  const bool stale = std::ranges::find(kStaleCredentials, error.code) != kStaleCredentials.end();
+  // Nothing was said, though an answer to this method could have said something.
+  const bool mute = text.empty() && own.ok() && own->method != "HEAD";
+  return (stale || mute) && RenewCredentials();
+}
+
+bool Operation::CorrectRegion(std::string_view told) {
+  if (tried_.region || told.empty()) return false;
+  // Another operation may have learned the same meanwhile.
+  const bool moved = signed_moves_ != core_.moves() && told == core_.endpoint().region;
+  if (!moved && !core_.MoveTo(std::string(told))) return false;
+  tried_.region = true;
+  return true;
+}
+
+// A new bucket's name takes its time to reach all of DNS; until then the request is sent on.
+bool Operation::FollowRedirect(const net::HttpHead& head, const WireRequest& own) {
+  if (tried_.redirect) return false;
+  const Endpoint& from = core_.endpoint();
+  const Place to = ParseLocation(net::FindHeader(head.headers, "location"));
+  if (to.host.empty() || to.scheme != from.scheme || !MayRedirectTo(from, to.host)) return false;
+  Endpoint target = from;
+  target.host = to.host;
+  // Either style may be meant; any other path is not this request's.
+  target.path_prefix.clear();
+  if (to.path != target.PathOf(own.key)) target.path_prefix = "/" + core_.options.bucket;
+  if (to.path != target.PathOf(own.key)) return false;
+  if (target.host == from.host && target.path_prefix == from.path_prefix) return false;
+  tried_.redirect = true;
+  redirected_ = std::make_unique<Endpoint>(std::move(target));
+  return true;
+}
+
+bool Operation::CorrectClock(const net::HttpHead& head, const ErrorBody& error) {
+  if (tried_.clock || head.status != 403) return false;
+  const int64_t told = ParseHttpDate(net::FindHeader(head.headers, "date"));
+  if (told < 0) return false;
+  const bool far = std::llabs(told - signed_at_) > kSkewRefused_s;
+  const bool named = error.code == "RequestTimeTooSkewed";
+  if (!named && !(far && error.code.empty())) return false;
+  tried_.clock = true;
+  core_.SetServerTime(told);
+  return true;
+}
+
+bool Operation::RenewCredentials() {
+  if (tried_.credentials) return false;
+  tried_.credentials = true;
+  core_.credentials.Invalidate(signed_epoch_);
+  const CredentialsSnapshot* now = core_.credentials.Current();
+  return now == nullptr || now->epoch != signed_epoch_;  // else they cannot be renewed
+}
+
+// ---- the end
+
+Status Operation::ErrorOf(const net::HttpHead& head, const std::string& text) const {
+  return ErrorFromResponse(head, text,
+                           {.region = core_.endpoint().region,
+                            .endpoint = core_.options.config.endpoint_url,
+                            .unix_time_s = signed_at_});
+}
+
+void Operation::FinishLater(Status status) {
+  core_.transport.executor().Post([&core = core_, id = id_, status = std::move(status)]() mutable {
+    const std::unique_ptr<Operation> self = core.Take(id);
+    self->Finish(std::move(status), {});
+  });
+}
+
+void Operation::End(Status status, const net::HttpTiming& timing) {
+  const std::unique_ptr<Operation> self = core_.Take(id_);  // keeps this alive to the end
   Finish(std::move(status), timing);
 }
 
@@ -151,8 +402,7 @@ Status Operation::ErrorInText() const {
   // Without its own status the code decides; one that is unknown is worth another try.
   net::HttpHead as_error = head_;
   as_error.status = 500;
-  return ErrorFromResponse(as_error, text_,
-                           {.region = core_.options.config.region, .unix_time_s = signed_at_});
+  return ErrorOf(as_error, text_);
 }
 
 }  // namespace forebay::store::s3

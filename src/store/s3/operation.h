@@ -1,44 +1,23 @@
 // One S3 request from signing to its callback: the part common to all verbs. Private to s3/.
+//
+// An operation is one attempt. What a refusal teaches is put right inside it, each thing once: the
+// bucket's region, the server's clock, credentials that have expired. It may also ask a question of
+// its own, when an answer leaves open what has happened. Everything else is for the retry layer.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "net/http.h"
 #include "store/object_store.h"
-#include "store/s3/credentials_provider.h"
+#include "store/s3/core.h"
 #include "store/s3/endpoint.h"
-#include "store/s3/s3_store.h"
-#include "store/s3/sigv4.h"
+#include "store/s3/xml.h"
 
 namespace forebay::store::s3 {
-
-class Operation;
-
-// What all operations of one store share.
-class Core {
- public:
-  Core(S3StoreOptions options, Endpoint endpoint, net::HttpTransport& transport);
-
-  ObjectStore::OpId Start(std::unique_ptr<Operation> operation);
-  void Cancel(ObjectStore::OpId id);
-  // Takes the operation out, so that it may end.
-  std::unique_ptr<Operation> Take(ObjectStore::OpId id);
-
-  const S3StoreOptions options;
-  const Endpoint endpoint;
-  const std::string root_uri;
-  net::HttpTransport& transport;
-  CredentialsClient credentials;
-  Signer signer;
-
- private:
-  std::unordered_map<ObjectStore::OpId, std::unique_ptr<Operation>> operations_;
-  ObjectStore::OpId last_id_ = 0;
-};
 
 // What goes to the wire, before it is signed.
 struct WireRequest {
@@ -50,13 +29,20 @@ struct WireRequest {
   uint64_t body_hint = 0;
 };
 
+// The content-encoding that an answer's object is stored with; "" when with none. "aws-chunked"
+// only says how it was once uploaded; some servers repeat it.
+std::string StoredEncoding(const net::HttpHead& head);
+
+// The header in which a write says who it is, to know itself again.
+inline constexpr char kWriteIdHeader[] = "x-amz-meta-forebay-write";
+
 class Operation : public net::HttpHandler {
  public:
   Operation(Core& core, std::string verb, const RequestOptions& options)
       : core_(core), verb_(std::move(verb)), request_options_(options) {}
 
  protected:
-  // kInvalidArgument when the request can never be sent.
+  // kInvalidArgument when the request can never be sent. Called again when it is sent again.
   virtual Result<WireRequest> Build() = 0;
   // The status is one of `Accepts`: where its body goes, or why it must not be used.
   virtual bool Accepts(int status) const { return status == 200; }
@@ -64,27 +50,87 @@ class Operation : public net::HttpHandler {
   // Exactly one of the two runs, exactly once.
   virtual void Succeed(const net::HttpTiming& timing) = 0;
   virtual void Fail(Status status) = 0;
+  // Of a whole answer with an accepted status and its text: whether that is what it seems.
+  virtual Status Judge() { return {}; }
   // May turn an error answer into success (then Succeed runs).
   virtual bool Forgives(const net::HttpHead&) { return false; }
+
+  // A request whose answer tells what `failure` means; asked once. None: it is the result.
+  virtual std::optional<WireRequest> Question(const Status& failure) {
+    (void)failure;
+    return {};
+  }
+  struct Verdict {
+    enum class Next : uint8_t { kFail, kSucceed, kSendAgain };
+    Next next = Next::kFail;
+    Status failure;  // of kFail
+  };
+  // The answer to it; only whole ones come here, of whatever status.
+  virtual Verdict Settle(const net::HttpHead& answer, Status failure) {
+    (void)answer;
+    return {.failure = std::move(failure)};
+  }
+  // A HEAD of the operation's own key, as most questions are.
+  static WireRequest HeadOf(const std::string& key, const std::string& version_id);
 
   Core& core_;
   net::HttpHead head_;
   std::string text_;    // the body of an answer that is no data
   ErrorDetail detail_;  // uri and range; filled by Build
-  // Set by Succeed of verbs whose 200 may hold an error.
+  // For verbs whose 200 may hold an error.
   Status ErrorInText() const;
 
  private:
   friend class Core;
+  // What is out: the operation's own request, or a question.
+  enum class Asking : uint8_t {
+    kNothing,
+    kRegion,     // HEAD of the bucket: its region
+    kDiagnosis,  // GET of a byte: why a HEAD was refused, which cannot say it
+    kVerdict,    // what Question wants
+  };
+  // Corrections that are made once.
+  struct Tried {
+    bool region = false;
+    bool redirect = false;
+    bool clock = false;
+    bool credentials = false;
+    bool region_question = false;
+    bool diagnosis = false;
+    bool question = false;
+  };
+
   void Launch(ObjectStore::OpId id);
+  // Sends the operation's request, or `wire` as the question `asking`.
+  void SendOwn();
+  void Ask(Asking asking, WireRequest wire);
+  // The question to follow a refusal that cannot say all, if there is one.
+  bool AskAboutRefusal(Status& status);
+  void Begin(WireRequest wire);
   // Signs with the credentials of the moment and sends.
   void Send(WireRequest wire, const CredentialsSnapshot& snapshot);
   void WaitForCredentials(WireRequest wire);
-  void FinishLater(Status status);
-  void Finish(Status status, const net::HttpTiming& timing);
+  std::string PayloadHash(const WireRequest& wire) const;
+
   Result<net::BodyTarget> OnHead(const net::HttpHead& head) override;
   void OnBody(ByteView) override {}
   void OnDone(Status status, const net::HttpTiming& timing) override;
+  void OnOwnDone(Status status, const net::HttpTiming& timing);
+  void OnAnswer(Status status, const net::HttpTiming& timing);
+  void OnDiagnosis(Status status, const net::HttpTiming& timing);
+
+  // Learns from a refusal. True: the request is worth sending again.
+  bool Correct(const net::HttpHead& head, const std::string& text);
+  bool CorrectRegion(std::string_view told);
+  bool FollowRedirect(const net::HttpHead& head, const WireRequest& own);
+  bool CorrectClock(const net::HttpHead& head, const ErrorBody& error);
+  bool RenewCredentials();
+  Status ErrorOf(const net::HttpHead& head, const std::string& text) const;
+
+  void FinishLater(Status status);
+  // Takes the operation out of the core and ends it.
+  void End(Status status, const net::HttpTiming& timing);
+  void Finish(Status status, const net::HttpTiming& timing);
 
   const std::string verb_;
   const RequestOptions request_options_;
@@ -93,7 +139,15 @@ class Operation : public net::HttpHandler {
   net::HttpTransport::RequestId request_id_ = 0;
   int64_t signed_at_ = 0;
   uint64_t signed_epoch_ = 0;  // of the credentials; for CredentialsClient::Invalidate
+  int signed_moves_ = 0;       // of the core, when it was signed
   bool is_error_ = false;      // the answer's status is none of those accepted
+  Tried tried_;
+  std::unique_ptr<Endpoint> redirected_;  // where a redirect has led to
+  Asking asking_ = Asking::kNothing;
+  // While a question is out: why, and its answer.
+  Status failure_;
+  net::HttpHead answer_;
+  std::string answer_text_;
 };
 
 inline constexpr size_t kErrorTextLimit = 256 * 1024;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/assert.h"
 #include "store/s3/xml.h"
@@ -39,6 +40,8 @@ class Read final : public Operation {
   bool Accepts(int status) const override { return status == kPartialContent || status == kOk; }
   Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) override;
   bool Forgives(const net::HttpHead& head) override;
+  std::optional<WireRequest> Question(const Status& failure) override;
+  Verdict Settle(const net::HttpHead& answer, Status failure) override;
   void OnBody(ByteView piece) override {
     ReadProgress* progress = request_.progress;
     if (progress != nullptr && progress->first_byte != Time{}) progress->bytes += piece.size();
@@ -47,12 +50,16 @@ class Read final : public Operation {
   void Fail(Status status) override;
 
   Status CheckVersion(const net::HttpHead& head);
+  Status CheckEncoding(const net::HttpHead& head);
   Status CheckRange(const net::HttpHead& head);
   Status CheckWhole(const net::HttpHead& head);
 
   const ReadRequest request_;
   Callback<ReadResult> on_done_;
   ReadResult result_;  // bytes: what this answer must deliver, from its head
+  // What an answer said against the request, and only another answer can settle.
+  bool other_version_ = false;
+  std::string encoding_;
 };
 
 Result<WireRequest> Read::Build() {
@@ -67,6 +74,7 @@ Result<WireRequest> Read::Build() {
   for (const MutableBytes piece : request_.target) room += piece.size();
   FB_ASSERT(room == request_.range.size());
   WireRequest wire{.method = "GET", .key = request_.key, .body_hint = room};
+  if (!request_.version_id.empty()) wire.query = {{"versionId", request_.version_id}};
   wire.headers.emplace_back(
       "range", fmt::format("bytes={}-{}", request_.range.offset, request_.range.end - 1));
   if (!request_.etag.empty()) {
@@ -77,11 +85,7 @@ Result<WireRequest> Read::Build() {
 
 Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
   FB_RETURN_IF_ERROR(CheckVersion(head));
-  const std::string_view encoding = net::FindHeader(head.headers, "content-encoding");
-  // "aws-chunked" says how the object was once uploaded; some servers repeat it.
-  if (!encoding.empty() && encoding != "identity" && encoding != "aws-chunked") {
-    return DataLoss(fmt::format("the data came with content-encoding {}", encoding));
-  }
+  FB_RETURN_IF_ERROR(CheckEncoding(head));
   FB_RETURN_IF_ERROR(head.status == kPartialContent ? CheckRange(head) : CheckWhole(head));
   if (head.content_length >= 0 && static_cast<uint64_t>(head.content_length) != result_.bytes) {
     return DataLoss(fmt::format("content-length {} for a range of {} bytes", head.content_length,
@@ -99,13 +103,63 @@ Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
 }
 
 Status Read::CheckVersion(const net::HttpHead& head) {
+  other_version_ = false;
   result_.etag = BareEtag(net::FindHeader(head.headers, "etag"));
   // Every object has one: an answer without it is an error page or comes from something else.
   if (result_.etag.empty()) return DataLoss("the answer has no etag");
+  result_.version_id = net::FindHeader(head.headers, "x-amz-version-id");
+  if (!request_.version_id.empty() && !result_.version_id.empty() &&
+      result_.version_id != request_.version_id) {
+    return DataLoss(fmt::format("the answer is of version {}, {} was asked for", result_.version_id,
+                                request_.version_id));
+  }
   if (request_.etag.empty() || result_.etag == BareEtag(request_.etag)) return {};
-  return Status(Code::kPreconditionFailed,
-                fmt::format("the object changed: its etag is {}, {} was expected", result_.etag,
-                            request_.etag));
+  // The request forbade it: this answer is wrong, or the store ignores such conditions.
+  other_version_ = true;
+  return DataLoss(
+      fmt::format("the answer's etag is {} though if-match named {}", result_.etag, request_.etag));
+}
+
+// An object stored with an encoding is delivered as stored. One that was encoded on its way is not
+// the object.
+Status Read::CheckEncoding(const net::HttpHead& head) {
+  encoding_ = StoredEncoding(head);
+  if (encoding_.empty() || core_.encodings.Find(request_.key) == encoding_) {
+    encoding_.clear();
+    return {};
+  }
+  return DataLoss(fmt::format("the data came with content-encoding {}", encoding_));
+}
+
+std::optional<WireRequest> Read::Question(const Status& failure) {
+  const bool changed = other_version_ || failure.code() == Code::kPreconditionFailed;
+  if (!changed && encoding_.empty()) return {};
+  return HeadOf(request_.key, request_.version_id);
+}
+
+Operation::Verdict Read::Settle(const net::HttpHead& answer, Status failure) {
+  if (answer.status != kOk && answer.status != 404) return {.failure = std::move(failure)};
+  if (!encoding_.empty()) {
+    if (answer.status != kOk || StoredEncoding(answer) != encoding_) {
+      return {.failure = std::move(failure)};
+    }
+    core_.encodings.Keep(request_.key, std::exchange(encoding_, ""));
+    return {.next = Verdict::Next::kSendAgain};
+  }
+  const std::string pinned = BareEtag(request_.etag);
+  std::string now = BareEtag(net::FindHeader(answer.headers, "etag"));
+  if (now == pinned) {
+    return {.failure = DataLoss(fmt::format(
+                "an answer contradicts the object, whose etag is {} as expected", now))};
+  }
+  // A third etag: wait for the store to make up its mind.
+  if (other_version_ && now != result_.etag && answer.status == kOk) {
+    return {.failure = std::move(failure)};
+  }
+  if (answer.status == 404) now = "none any more: it is gone";
+  return {.failure = Status(Code::kPreconditionFailed,
+                            fmt::format("the object changed: its etag is {}, {} was expected", now,
+                                        request_.etag))};
 }
 
 Status Read::CheckRange(const net::HttpHead& head) {
@@ -169,12 +223,10 @@ void Read::Succeed(const net::HttpTiming& timing) {
 }
 
 void Read::Fail(Status status) {
-  // A server's own refusal names neither version.
-  if (status.code() == Code::kPreconditionFailed && head_.status >= 300) {
-    std::string now = BareEtag(net::FindHeader(head_.headers, "etag"));
+  // Without an answer to the question, a server's own refusal names neither.
+  if (status.code() == Code::kPreconditionFailed && !status.message().starts_with("the object")) {
     status = std::move(status).WithContext(
-        fmt::format("the object changed: its etag is {}, {} was expected",
-                    now.empty() ? "another now" : now, request_.etag));
+        fmt::format("the object changed: its etag is another now, {} was expected", request_.etag));
   }
   on_done_(std::move(status));
 }

@@ -7,6 +7,7 @@
 
 #include "store/s3/operation.h"
 #include "store/s3/read.h"
+#include "store/s3/session.h"
 #include "store/s3/verbs.h"
 #include "store/stack.h"
 
@@ -15,8 +16,12 @@ namespace {
 
 class S3Store final : public ObjectStore {
  public:
-  S3Store(S3StoreOptions options, Endpoint endpoint, net::HttpTransport& transport)
-      : core_(std::move(options), std::move(endpoint), transport) {}
+  S3Store(const S3StoreOptions& options, const Endpoint& endpoint, net::HttpTransport& transport)
+      : iam_(endpoint.directory_bucket
+                 ? std::make_shared<Core>(options, endpoint, transport, SignsFor(options))
+                 : nullptr),
+        core_(options, endpoint, transport, iam_ ? MakeSessionProvider(iam_) : SignsFor(options),
+              iam_ ? "x-amz-s3session-token" : "x-amz-security-token") {}
 
   OpId StartRead(ReadRequest request, Callback<ReadResult> on_done) override {
     return core_.Start(MakeRead(core_, std::move(request), std::move(on_done)));
@@ -50,28 +55,37 @@ class S3Store final : public ObjectStore {
   Executor& executor() override { return core_.transport.executor(); }
 
  private:
+  static std::shared_ptr<CredentialsProvider> SignsFor(const S3StoreOptions& options) {
+    return options.config.provider ? options.config.provider
+                                   : StaticCredentials(options.config.credentials);
+  }
+
+  const std::shared_ptr<Core> iam_;  // signs the sessions of a directory bucket
   Core core_;
 };
 
 }  // namespace
 
+EndpointOptions S3StoreOptions::EndpointFor(const std::string& region) const {
+  return {.endpoint_url = config.endpoint_url,
+          .region = region,
+          .bucket = bucket,
+          .style = config.addressing_style,
+          .dualstack = config.use_dualstack,
+          .fips = config.use_fips,
+          .accelerate = config.use_accelerate};
+}
+
 Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport) {
   const AwsConfig& config = options.config;
-  FB_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint({.endpoint_url = config.endpoint_url,
-                                                          .region = config.region,
-                                                          .bucket = options.bucket,
-                                                          .style = config.addressing_style,
-                                                          .dualstack = config.use_dualstack,
-                                                          .fips = config.use_fips,
-                                                          .accelerate = config.use_accelerate}));
+  FB_ASSIGN_OR_RETURN(const Endpoint endpoint, ResolveEndpoint(options.EndpointFor(config.region)));
   if (!config.provider && !config.credentials.anonymous &&
       config.credentials.access_key_id.empty()) {
     return Status(Code::kPermissionDenied,
                   fmt::format("no credentials were given for s3://{}", options.bucket));
   }
-  return std::shared_ptr<ObjectStore>(
-      std::make_shared<S3Store>(std::move(options), std::move(endpoint), transport));
+  return std::shared_ptr<ObjectStore>(std::make_shared<S3Store>(options, endpoint, transport));
 }
 
 Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,

@@ -2,6 +2,7 @@
 // meters are decorators around it; see MakeS3Store's users in engine/.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,8 +13,22 @@
 #include "store/object_store.h"
 #include "store/s3/credentials.h"
 #include "store/s3/credentials_provider.h"
+#include "store/s3/endpoint.h"
 
 namespace forebay::store::s3 {
+
+// How far the servers' clock is ahead of this machine's, as they told when they refused a request.
+// Any thread.
+class ClockOffset {
+ public:
+  int64_t offset_s() const { return offset_s_.load(std::memory_order_relaxed); }
+  void Set(int64_t offset_s) { offset_s_.store(offset_s, std::memory_order_relaxed); }
+  // The one that all stores of the process share.
+  static std::shared_ptr<ClockOffset> OfProcess();
+
+ private:
+  std::atomic<int64_t> offset_s_ = 0;
+};
 
 struct S3StoreOptions {
   std::string bucket;
@@ -24,6 +39,10 @@ struct S3StoreOptions {
   Duration stall_timeout = std::chrono::seconds(10);
   // Unix seconds, for signing. Tests give their own; null: the system's clock.
   std::function<int64_t()> unix_time_s;
+  std::shared_ptr<ClockOffset> clock;  // null: the process's
+
+  // The bucket's endpoint if it is in `region`.
+  EndpointOptions EndpointFor(const std::string& region) const;
 };
 
 // Shares `transport` (and its executor) with other stores; both must outlive the store. Destroy it

@@ -76,6 +76,14 @@ std::string HexSha256(const std::vector<ByteView>& pieces) {
   return Hex(digest);
 }
 
+std::string HexMd5(std::string_view text) {
+  std::array<std::byte, 16> digest;
+  const int done =
+      EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr,
+                 EVP_md5(), nullptr);
+  return done == 1 ? Hex(digest) : "";
+}
+
 std::string CanonicalRequest(const SignRequest& request, const net::HeaderList& headers,
                              std::string& signed_headers) {
   std::map<std::string, std::string> sorted;
@@ -116,7 +124,7 @@ void Signer::Sign(const Credentials& credentials, const SignRequest& request,
     headers.emplace_back("x-amz-content-sha256", request.payload_sha256);
   }
   if (!credentials.session_token.empty()) {
-    headers.emplace_back("x-amz-security-token", credentials.session_token);
+    headers.emplace_back(request.token_header, credentials.session_token);
   }
   std::string signed_headers;
   const std::string canonical = CanonicalRequest(request, headers, signed_headers);

@@ -18,6 +18,8 @@ namespace forebay::store::s3 {
 using Sha256 = std::array<std::byte, 32>;
 
 std::string HexSha256(const std::vector<ByteView>& pieces);
+// Not for secrets: what many stores make etags of.
+std::string HexMd5(std::string_view text);
 // SHA-256 of nothing, in hex: the payload hash of every request without a body.
 extern const std::string kEmptySha256;
 
@@ -28,6 +30,7 @@ struct SignRequest {
   std::string_view query;           // as on the wire: encoded, sorted by name, "name=value&..."
   std::string_view payload_sha256;  // hex, or "UNSIGNED-PAYLOAD"
   int64_t unix_time_s = 0;
+  std::string_view token_header = "x-amz-security-token";
   bool add_content_sha256 = true;  // S3 wants the header; AWS's generic vectors lack it
 };
 

@@ -50,9 +50,54 @@ class TextOperation : public Operation {
     return etag;
   }
 
+  std::string VersionId() const {
+    return std::string(net::FindHeader(head_.headers, "x-amz-version-id"));
+  }
+  PutResult Written(std::string etag) const {
+    return {.etag = std::move(etag), .version_id = VersionId()};
+  }
+
   const Request request_;
   Callback<T> on_done_;
 };
+
+// A write that a condition guards, or that can happen only once. When its answer was lost, the next
+// attempt is refused by what the first has done: whether it was, the object itself tells.
+template <class Request>
+class OnceOnly : public TextOperation<Request, PutResult> {
+ public:
+  using TextOperation<Request, PutResult>::TextOperation;
+
+ protected:
+  // Whether such a refusal may be of our own making.
+  virtual bool MayBeOurs(const Status& failure) const = 0;
+  virtual bool IsOurs(const net::HttpHead& object) const = 0;
+  // Instead of Parse.
+  virtual Result<PutResult> ParseAnswer() = 0;
+
+ private:
+  std::optional<WireRequest> Question(const Status& failure) override {
+    if (!MayBeOurs(failure)) return {};
+    return Operation::HeadOf(this->request_.key, "");
+  }
+  Operation::Verdict Settle(const net::HttpHead& answer, Status failure) override {
+    if (answer.status != 200 || !IsOurs(answer)) return {.failure = std::move(failure)};
+    this->head_ = answer;
+    settled_ = true;
+    return {.next = Operation::Verdict::Next::kSucceed};
+  }
+  Result<PutResult> Parse() final {
+    if (!settled_) return ParseAnswer();
+    FB_ASSIGN_OR_RETURN(std::string etag, this->EtagHeader());
+    return this->Written(std::move(etag));
+  }
+
+  bool settled_ = false;
+};
+
+void AddVersion(const std::string& version_id, WireRequest& wire) {
+  if (!version_id.empty()) wire.query.emplace_back("versionId", version_id);
+}
 
 template <class Request>
 void AddConditions(const Request& request, WireRequest& wire) {
@@ -64,13 +109,24 @@ void AddConditions(const Request& request, WireRequest& wire) {
 
 class Head final : public TextOperation<HeadRequest, ObjectInfo> {
   using TextOperation::TextOperation;
-  Result<WireRequest> Build() override { return OfKey("HEAD"); }
+  Result<WireRequest> Build() override {
+    FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("HEAD"));
+    AddVersion(request_.version_id, wire);
+    return wire;
+  }
   Result<ObjectInfo> Parse() override {
     if (head_.content_length < 0) return Status(Code::kDataLoss, "the answer tells no length");
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
     ObjectInfo info{.key = request_.key,
                     .size = static_cast<uint64_t>(head_.content_length),
-                    .etag = std::move(etag)};
+                    .etag = std::move(etag),
+                    .version_id = VersionId()};
+    std::string encoding = StoredEncoding(head_);
+    if (encoding.empty()) {
+      core_.encodings.Drop(request_.key);
+    } else {
+      core_.encodings.Keep(request_.key, std::move(encoding));
+    }
     const int64_t modified = ParseHttpDate(net::FindHeader(head_.headers, "last-modified"));
     if (modified > 0) info.modified_unix_s = modified;
     return info;
@@ -88,14 +144,26 @@ class List final : public TextOperation<ListRequest, ListPage> {
     const auto add = [&wire](const char* name, const std::string& value) {
       if (!value.empty()) wire.query.emplace_back(name, value);
     };
-    add("prefix", request_.prefix);
+    add("prefix", WirePrefix());
     add("delimiter", request_.delimiter);
     add("continuation-token", request_.continuation_token);
     add("start-after", request_.start_after);
     return wire;
   }
+  // A directory bucket lists whole folders only.
+  std::string WirePrefix() const {
+    if (!core_.endpoint().directory_bucket) return request_.prefix;
+    return request_.prefix.substr(0, request_.prefix.rfind('/') + 1);
+  }
   Result<ListPage> Parse() override {
     FB_ASSIGN_OR_RETURN(ListPage page, ParseListPage(text_));
+    if (core_.endpoint().directory_bucket) {
+      const auto outside = [this](const std::string& name) {
+        return !name.starts_with(request_.prefix);
+      };
+      std::erase_if(page.objects, [&](const ObjectInfo& info) { return outside(info.key); });
+      std::erase_if(page.common_prefixes, outside);
+    }
     if (!page.next_token.empty() && page.next_token == request_.continuation_token) {
       return Status(Code::kDataLoss, "the listing repeats its continuation token");
     }
@@ -103,18 +171,28 @@ class List final : public TextOperation<ListRequest, ListPage> {
   }
 };
 
-class Put final : public TextOperation<PutRequest, PutResult> {
-  using TextOperation::TextOperation;
+class Put final : public OnceOnly<PutRequest> {
+  using OnceOnly::OnceOnly;
   Result<WireRequest> Build() override {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("PUT"));
     wire.body = request_.body;
     wire.headers.emplace_back("content-type", request_.content_type);
     AddConditions(request_, wire);
+    if (IsConditional() && !request_.write_id.empty()) {
+      wire.headers.emplace_back(kWriteIdHeader, request_.write_id);
+    }
     return wire;
   }
-  Result<PutResult> Parse() override {
+  bool IsConditional() const { return request_.if_none_match || !request_.if_match.empty(); }
+  bool MayBeOurs(const Status& failure) const override {
+    return failure.code() == Code::kPreconditionFailed && !request_.write_id.empty();
+  }
+  bool IsOurs(const net::HttpHead& object) const override {
+    return net::FindHeader(object.headers, kWriteIdHeader) == request_.write_id;
+  }
+  Result<PutResult> ParseAnswer() override {
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
-    return PutResult{.etag = std::move(etag)};
+    return Written(std::move(etag));
   }
 };
 
@@ -124,9 +202,20 @@ class CreateUpload final : public TextOperation<UploadRequest, std::string> {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("POST"));
     wire.query = {{"uploads", ""}};
     wire.headers.emplace_back("content-type", request_.content_type);
+    if (!request_.write_id.empty()) {
+      wire.headers.emplace_back(kWriteIdHeader, request_.write_id);
+    }
+    if (core_.SendsChecksums()) {
+      wire.headers.emplace_back("x-amz-checksum-algorithm", "CRC64NVME");
+      wire.headers.emplace_back("x-amz-checksum-type", "FULL_OBJECT");
+    }
     return wire;
   }
-  Result<std::string> Parse() override { return ParseUploadId(text_); }
+  Result<std::string> Parse() override {
+    FB_ASSIGN_OR_RETURN(std::string id, ParseUploadId(text_));
+    if (!request_.write_id.empty()) core_.uploads.Keep(id, request_.write_id);
+    return id;
+  }
 };
 
 class PutPart final : public TextOperation<PartRequest, PutResult> {
@@ -144,12 +233,12 @@ class PutPart final : public TextOperation<PartRequest, PutResult> {
   }
   Result<PutResult> Parse() override {
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
-    return PutResult{.etag = std::move(etag)};
+    return Written(std::move(etag));
   }
 };
 
-class CompleteUpload final : public TextOperation<UploadRequest, PutResult> {
-  using TextOperation::TextOperation;
+class CompleteUpload final : public OnceOnly<UploadRequest> {
+  using OnceOnly::OnceOnly;
   Result<WireRequest> Build() override {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("POST"));
     if (request_.part_etags.empty() || request_.part_etags.size() > kMaxParts) {
@@ -164,10 +253,28 @@ class CompleteUpload final : public TextOperation<UploadRequest, PutResult> {
     return wire;
   }
   // A 200 has been promised before the work was done: only its text says how it went.
-  Result<PutResult> Parse() override {
+  Status Judge() override {
     FB_RETURN_IF_ERROR(ErrorInText());
+    return ParseCompletedEtag(text_).status();
+  }
+  Result<PutResult> ParseAnswer() override {
     FB_ASSIGN_OR_RETURN(std::string etag, ParseCompletedEtag(text_));
-    return PutResult{.etag = std::move(etag)};
+    return Written(std::move(etag));
+  }
+  // Also after an answer that is cut short or lacks the etag.
+  bool MayBeOurs(const Status& failure) const override {
+    return failure.code() == Code::kNotFound || failure.code() == Code::kPreconditionFailed ||
+           failure.code() == Code::kDataLoss;
+  }
+  // By the id given to the upload when it was created here; else by the etag that most stores make
+  // of the parts', which another upload with the same content has as well.
+  bool IsOurs(const net::HttpHead& object) const override {
+    const std::string& id = core_.uploads.Find(request_.upload_id);
+    const std::string_view found = net::FindHeader(object.headers, kWriteIdHeader);
+    if (!id.empty() && !found.empty()) return id == found;
+    if (request_.if_none_match || !request_.if_match.empty()) return false;
+    const std::string expected = CompletedEtag(request_.part_etags);
+    return !expected.empty() && expected == BareEtag(net::FindHeader(object.headers, "etag"));
   }
   std::string body_;
 };
@@ -219,8 +326,10 @@ OperationPtr MakeAbortUpload(Core& core, UploadRequest request, Callback<Unit> o
                                                   std::move(on_done), std::move(query));
 }
 OperationPtr MakeDelete(Core& core, HeadRequest request, Callback<Unit> on_done) {
+  Query query;
+  if (!request.version_id.empty()) query.emplace_back("versionId", request.version_id);
   return std::make_unique<Removal<HeadRequest>>(core, "DELETE", std::move(request),
-                                                std::move(on_done), Query{});
+                                                std::move(on_done), std::move(query));
 }
 
 }  // namespace forebay::store::s3

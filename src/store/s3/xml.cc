@@ -8,6 +8,7 @@
 #include <pugixml.hpp>
 
 #include "store/s3/endpoint.h"
+#include "store/s3/sigv4.h"
 
 namespace forebay::store::s3 {
 namespace {
@@ -117,7 +118,39 @@ Result<std::string> ParseCompletedEtag(std::string_view body) {
   pugi::xml_document document;
   const pugi::xml_node root = Parse(document, body, kRoot);
   if (!root) return NotWhole(kRoot);
-  return BareEtag(root.child_value("ETag"));
+  std::string etag = BareEtag(root.child_value("ETag"));
+  if (etag.empty()) return Status(Code::kDataLoss, "the answer names no etag");
+  return etag;
+}
+
+Result<SessionKeys> ParseSession(std::string_view body) {
+  static constexpr char kRoot[] = "CreateSessionResult";
+  pugi::xml_document document;
+  const pugi::xml_node keys = Parse(document, body, kRoot).child("Credentials");
+  SessionKeys session{.credentials = {.access_key_id = keys.child_value("AccessKeyId"),
+                                      .secret_access_key = keys.child_value("SecretAccessKey"),
+                                      .session_token = keys.child_value("SessionToken")},
+                      .expires_unix_s = ParseIsoTime(keys.child_value("Expiration"))};
+  const Credentials& got = session.credentials;
+  if (got.access_key_id.empty() || got.secret_access_key.empty() || got.session_token.empty() ||
+      session.expires_unix_s <= 0) {
+    return NotWhole(kRoot);
+  }
+  return session;
+}
+
+std::string CompletedEtag(const std::vector<std::string>& part_etags) {
+  std::string digests;
+  for (const std::string& etag : part_etags) {
+    if (etag.size() != 32) return "";
+    for (size_t i = 0; i < etag.size(); i += 2) {
+      unsigned byte = 0;
+      const auto parsed = std::from_chars(&etag[i], &etag[i] + 2, byte, 16);
+      if (parsed.ec != std::errc() || parsed.ptr != &etag[i] + 2) return "";
+      digests += static_cast<char>(byte);
+    }
+  }
+  return fmt::format("{}-{}", HexMd5(digests), part_etags.size());
 }
 
 std::string CompleteUploadBody(const std::vector<std::string>& part_etags) {

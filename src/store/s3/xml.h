@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/object_store.h"
+#include "store/s3/credentials.h"
 
 namespace forebay::store::s3 {
 
@@ -16,16 +17,27 @@ struct ErrorBody {
   std::string request_id;
 };
 
+// Of a directory bucket's session.
+struct SessionKeys {
+  Credentials credentials;
+  int64_t expires_unix_s = 0;
+};
+
 ErrorBody ParseErrorBody(std::string_view body);
 
 // Without the quotes and the weak mark: the form in which etags are kept and compared.
 std::string BareEtag(std::string_view text);
 
-// All three: kDataLoss when the document is not whole and of the kind expected.
+// All of these: kDataLoss when the document is not whole and of the kind expected.
 Result<ListPage> ParseListPage(std::string_view body);
 Result<std::string> ParseUploadId(std::string_view body);
 // An <Error> inside a 200 is that error: the caller passes it to ParseErrorBody first.
 Result<std::string> ParseCompletedEtag(std::string_view body);
+Result<SessionKeys> ParseSession(std::string_view body);
+
+// The etag that an upload of parts with these gets wherever it is the MD5 of theirs; "" when they
+// are no MD5s.
+std::string CompletedEtag(const std::vector<std::string>& part_etags);
 
 std::string CompleteUploadBody(const std::vector<std::string>& part_etags);
 

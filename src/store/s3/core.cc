@@ -1,0 +1,96 @@
+#include "store/s3/core.h"
+
+#include <ctime>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/s3/operation.h"
+
+namespace forebay::store::s3 {
+namespace {
+
+S3StoreOptions WithClock(S3StoreOptions options) {
+  if (!options.clock) options.clock = ClockOffset::OfProcess();
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<ClockOffset> ClockOffset::OfProcess() {
+  static const auto offset = std::make_shared<ClockOffset>();
+  return offset;
+}
+
+void Facts::Keep(const std::string& name, std::string fact) {
+  if (facts_.size() >= kMost && !facts_.contains(name)) facts_.clear();
+  facts_[name] = std::move(fact);
+}
+
+const std::string& Facts::Find(const std::string& name) const {
+  static const std::string unknown;
+  const auto found = facts_.find(name);
+  return found == facts_.end() ? unknown : found->second;
+}
+
+Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http,
+           std::shared_ptr<CredentialsProvider> signs, std::string_view token_header)
+    : options(WithClock(std::move(given))),
+      root_uri("s3://" + options.bucket),
+      transport(http),
+      credentials(http.executor(), std::move(signs)),
+      endpoint_(std::move(where)),
+      token_header_(token_header) {
+  signer_.emplace(endpoint_.region, endpoint_.service);
+}
+
+Core::~Core() = default;
+
+ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
+  FB_ASSERT(transport.executor().InThread());
+  const ObjectStore::OpId id = ++last_id_;
+  Operation& op = *(operations_[id] = std::move(operation));
+  op.Launch(id);
+  return id;
+}
+
+void Core::Cancel(ObjectStore::OpId id) {
+  FB_ASSERT(transport.executor().InThread());
+  const auto found = operations_.find(id);
+  if (found == operations_.end()) return;
+  Operation& op = *found->second;
+  if (op.ticket_ != 0) {
+    credentials.Cancel(std::exchange(op.ticket_, 0));
+    op.FinishLater(Status(Code::kCancelled, "the request was cancelled"));
+  } else {
+    transport.Cancel(op.request_id_);
+  }
+}
+
+std::unique_ptr<Operation> Core::Take(ObjectStore::OpId id) {
+  auto node = operations_.extract(id);
+  FB_ASSERT(!node.empty());
+  return std::move(node.mapped());
+}
+
+bool Core::MoveTo(const std::string& region) {
+  if (!IsRegionName(region) || region == endpoint_.region || !endpoint_.region_follows)
+    return false;
+  Result<Endpoint> moved = ResolveEndpoint(options.EndpointFor(region));
+  if (!moved.ok()) return false;
+  endpoint_ = *std::move(moved);
+  signer_.emplace(endpoint_.region, endpoint_.service);
+  ++moves_;
+  return true;
+}
+
+int64_t Core::LocalTime() const {
+  return options.unix_time_s ? options.unix_time_s() : ::time(nullptr);
+}
+
+bool Core::SendsChecksums() const {
+  const std::string& wanted = options.config.request_checksum;
+  if (!wanted.empty()) return wanted == "when_supported";
+  return endpoint_.is_aws;
+}
+
+}  // namespace forebay::store::s3
