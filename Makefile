@@ -24,7 +24,7 @@ export FOREBAY_WEED := $(CURDIR)/.venv/bin/weed
 export FOREBAY_FAULTS := $(CURDIR)/.venv/bin/forebay-faults
 
 STAGE := tools/stage.sh
-CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 300
+CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 600
 CTEST_SHOW := -s 'tests passed|tests failed'
 
 .PHONY: help build test demo check bench asan tsan fuzz sim fix install clean
@@ -59,7 +59,7 @@ test: setup-test  ## build and run every test: C++, Python, layers, sanitizers
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@if [ -d python/tests ]; then $(STAGE) -s ' (passed|failed|error)' pytest $(PYTHON) -m pytest -q \
-	  -p no:cacheprovider --timeout 300 python/tests; fi
+	  -p no:cacheprovider --timeout 600 python/tests; fi
 
 demo: setup-demo  ## the main job on an embedded S3 server, with its report in build/demo/
 	@$(MAKE) --no-print-directory release

@@ -85,7 +85,7 @@ function(forebay_test name)
   endif()
   cmake_parse_arguments(ARG "THREADS;SLOW;NEEDS_WEED" "TIMEOUT" "SOURCES;LINK;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 600)  # of a machine that many share; nothing here waits that long by itself
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} forebay_flags forebay_gtest)

@@ -100,32 +100,50 @@ TEST_P(Faults, latency_holds_the_first_byte_of_a_get_whatever_its_size) {
   EXPECT_NE(stats.find("\"drawn_ms\":80.0,"), std::string::npos) << stats;
 }
 
+// Where the body stood at a receive tells of the server's pauses, unless this process was held up
+// for longer than they last: then it looks again.
+template <class Seen>
+bool SeenInFiveTries(const Seen& seen) {
+  for (int i = 0; i < 5; ++i) {
+    if (seen()) return true;
+  }
+  return false;
+}
+
+bool Has(const std::vector<size_t>& marks, size_t mark) {
+  return std::find(marks.begin(), marks.end(), mark) != marks.end();
+}
+
 TEST_P(Faults, stall_pauses_right_after_byte_n) {
   Start(R"({"do":"stall","at":1000,"for":"300ms"})");
-  const RawReply reply = Get("small");
-  EXPECT_EQ(reply.end, End::kComplete);
-  EXPECT_TRUE(reply.body == small_);
-  EXPECT_GE(reply.total_s, 0.298);
-  const auto& marks = reply.body_marks;
-  EXPECT_NE(std::find(marks.begin(), marks.end(), 1000U), marks.end());
+  EXPECT_TRUE(SeenInFiveTries([&] {
+    const RawReply reply = Get("small");
+    EXPECT_EQ(reply.end, End::kComplete);
+    EXPECT_TRUE(reply.body == small_);
+    EXPECT_GE(reply.total_s, 0.298);
+    return Has(reply.body_marks, 1000);
+  }));
 }
 
 TEST_P(Faults, stall_in_the_middle_of_a_large_body_keeps_every_byte) {
   Start(R"({"do":"stall","at":1500001,"for":"100ms"},{"do":"stall","at":1500001,"for":"50ms"})");
-  const RawReply reply = Get("large");
-  EXPECT_TRUE(reply.body == large_);
-  EXPECT_GE(reply.total_s, 0.148);
-  const auto& marks = reply.body_marks;
-  EXPECT_NE(std::find(marks.begin(), marks.end(), 1'500'001U), marks.end());
+  EXPECT_TRUE(SeenInFiveTries([&] {
+    const RawReply reply = Get("large");
+    EXPECT_TRUE(reply.body == large_);
+    EXPECT_GE(reply.total_s, 0.148);
+    return Has(reply.body_marks, 1'500'001);
+  }));
 }
 
 TEST_P(Faults, drip_sends_at_its_pace) {
   Start(R"({"do":"drip","bytes_per_s":50000})");
-  const RawReply reply = Get("small");
-  EXPECT_EQ(reply.end, End::kComplete);
-  EXPECT_TRUE(reply.body == small_);
-  EXPECT_GE(reply.total_s, 0.19);
-  EXPECT_GE(reply.body_marks.size(), 4U);
+  EXPECT_TRUE(SeenInFiveTries([&] {
+    const RawReply reply = Get("small");
+    EXPECT_EQ(reply.end, End::kComplete);
+    EXPECT_TRUE(reply.body == small_);
+    EXPECT_GE(reply.total_s, 0.19);
+    return reply.body_marks.size() >= 4;
+  }));
 }
 
 TEST_P(Faults, slow_down_is_a_503_with_s3_xml_and_the_connection_goes_on) {
