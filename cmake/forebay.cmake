@@ -70,6 +70,7 @@ endfunction()
 
 # The S3 server that component tests start (tools/setup.sh test installs it).
 find_program(FOREBAY_WEED weed HINTS ${CMAKE_SOURCE_DIR}/.venv/bin)
+find_program(FOREBAY_MINISTACK ministack HINTS ${CMAKE_SOURCE_DIR}/.venv/bin)
 add_custom_target(forebay_asan_tests)
 add_custom_target(forebay_tsan_tests)
 
@@ -78,7 +79,7 @@ add_custom_target(forebay_tsan_tests)
 #   THREADS     its classes are used from several threads: `make tsan` runs it too
 #   SLOW        too slow under a sanitizer: only the release build runs it
 #   NEEDS_WEED  starts the S3 server, whose path it finds in $FOREBAY_WEED
-# In every test's environment: FOREBAY_WEED, and FOREBAY_FAULTS, the fault server of this build.
+# In every test's environment: FOREBAY_WEED, FOREBAY_MINISTACK, and FOREBAY_FAULTS, the fault server of this build.
 function(forebay_test name)
   if(NOT FOREBAY_TESTS)
     return()
@@ -104,6 +105,9 @@ function(forebay_test name)
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp
     "FOREBAY_FAULTS=$<$<TARGET_EXISTS:forebay_faults>:$<TARGET_FILE:forebay_faults>>")
+  if(FOREBAY_MINISTACK)
+    list(APPEND environment FOREBAY_MINISTACK=${FOREBAY_MINISTACK})
+  endif()
   if(FOREBAY_WEED)
     list(APPEND environment FOREBAY_WEED=${FOREBAY_WEED})
   elseif(ARG_NEEDS_WEED)

@@ -15,6 +15,7 @@ build_packages="g++ cmake ninja-build ccache mold pkg-config ca-certificates
   libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev
   libgtest-dev libgmock-dev"
 test_packages="librapidcheck-dev ffmpeg openssl"
+server_packages="ceph-mon ceph-osd radosgw ceph-common ceph-base"
 demo_packages="ffmpeg"
 check_packages="clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git"
 bench_packages="ffmpeg"
@@ -27,7 +28,7 @@ packages=$build_packages requirements="build" want_torch=no
 add_job() {
   case $1 in
     build) ;;
-    test) packages+=" $test_packages" requirements+=" test server" want_torch=yes ;;
+    test) packages+=" $test_packages $server_packages" requirements+=" test server ministack" want_torch=yes ;;
     demo) packages+=" $demo_packages" requirements+=" server" want_torch=yes ;;
     check) packages+=" $test_packages $check_packages" requirements+=" test" ;;
     bench) packages+=" $bench_packages" ;;
