@@ -79,7 +79,8 @@ add_custom_target(forebay_tsan_tests)
 #   THREADS     its classes are used from several threads: `make tsan` runs it too
 #   SLOW        too slow under a sanitizer: only the release build runs it
 #   NEEDS_WEED  starts the S3 server, whose path it finds in $FOREBAY_WEED
-# In every test's environment: FOREBAY_WEED, FOREBAY_MINISTACK, and FOREBAY_FAULTS, the fault server of this build.
+# In every test's environment: FOREBAY_WEED, FOREBAY_MINISTACK, and FOREBAY_FAULTS, the fault server
+# of this build.
 function(forebay_test name)
   if(NOT FOREBAY_TESTS)
     return()

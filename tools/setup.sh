@@ -28,7 +28,11 @@ packages=$build_packages requirements="build" want_torch=no
 add_job() {
   case $1 in
     build) ;;
-    test) packages+=" $test_packages $server_packages" requirements+=" test server ministack" want_torch=yes ;;
+    test)
+      packages+=" $test_packages $server_packages"
+      requirements+=" test server ministack"
+      want_torch=yes
+      ;;
     demo) packages+=" $demo_packages" requirements+=" server" want_torch=yes ;;
     check) packages+=" $test_packages $check_packages" requirements+=" test" ;;
     bench) packages+=" $bench_packages" ;;
