@@ -18,6 +18,7 @@
 namespace forebay::cli {
 namespace {
 
+constexpr int kServiceUnavailable = 503;
 constexpr const char* kLogLevels[] = {"error", "warn", "info", "debug", "trace"};
 
 std::optional<bool> ParseBool(std::string text) {
@@ -49,6 +50,13 @@ std::optional<uint64_t> ParseSizeText(const std::string& text) {
   return static_cast<uint64_t>(number * found->second);
 }
 
+// An option that is given has a value; a shell variable that was never set is a mistake.
+const CLI::Validator kNotEmpty(
+    [](const std::string& text) {
+      return text.empty() ? std::string("the value is empty") : std::string();
+    },
+    "");
+
 class CliFlags : public Flags {
  public:
   explicit CliFlags(CLI::App* app) : app_(app) {}
@@ -64,7 +72,7 @@ class CliFlags : public Flags {
     app_->add_option(name, *values, help)->required();
   }
   void Option(const std::string& name, std::string* value, const std::string& help) override {
-    app_->add_option(name, *value, help);
+    app_->add_option(name, *value, help)->check(kNotEmpty);
   }
   void Option(const std::string& name, int64_t* value, const std::string& help) override {
     app_->add_option(name, *value, help);
@@ -117,7 +125,8 @@ class GlobalFlags {
         app, "no-verify-ssl", [this](bool on) { options.store.verify_ssl = !on; },
         "accept any certificate");
     app.add_option("--config", config_file,
-                   "settings, one \"name = value\" a line (~/.config/forebay/config.toml)");
+                   "settings, one \"name = value\" a line (~/.config/forebay/config.toml)")
+        ->check(kNotEmpty);
     Switch(app, "json", [this](bool on) { options.json = on; }, "JSON Lines on stdout");
     Switch(app, "quiet", [this](bool on) { options.quiet = on; }, "errors only", "-q,");
     Switch(app, "no-progress", [this](bool on) { options.no_progress = on; }, "no progress");
@@ -157,7 +166,7 @@ class GlobalFlags {
     return Status(Code::kInvalidArgument, fmt::format("{} has no use for \"{}\"", where, value));
   }
   void Text(CLI::App& app, const std::string& name, std::string* value, const std::string& help) {
-    CLI::Option* option = app.add_option("--" + name, *value, help);
+    CLI::Option* option = app.add_option("--" + name, *value, help)->check(kNotEmpty);
     globals_.push_back({name, option, [value](const std::string& text) {
                           *value = text;
                           return true;
@@ -293,6 +302,20 @@ std::string FishCompletion(const CLI::App& app) {
   return out;
 }
 
+// No command was recognised: which word stands in its place, and which there are. `otherwise`: what
+// the parser says, where it is about an option.
+std::string NoCommand(const CLI::App& app, const std::string& otherwise) {
+  std::string names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    names += (names.empty() ? "" : ", ") + sub->get_name();
+  }
+  const std::vector<std::string> rest = app.remaining();
+  const auto word = std::ranges::find_if(rest, [](const auto& w) { return !w.starts_with('-'); });
+  if (word != rest.end()) return fmt::format("\"{}\" is no command; there are {}", *word, names);
+  if (!rest.empty()) return fmt::format("\"{}\" is no option that all commands have", rest[0]);
+  return otherwise.contains("subcommand") ? "a command is missing; there are " + names : otherwise;
+}
+
 int PrintCompletion(const CLI::App& app, const std::string& shell) {
   const std::string script = shell == "bash"  ? BashCompletion(app)
                              : shell == "zsh" ? ZshCompletion(app)
@@ -304,12 +327,16 @@ int PrintCompletion(const CLI::App& app, const std::string& shell) {
 
 int ExitCodeFor(const Status& status) {
   const ErrorDetail& detail = status.detail();
+  if (detail.from_settings) return kExitEnvironment;
   const bool answered = detail.http_status != 0;
   const bool asked_s3 = detail.uri.starts_with("s3://");
+  // No answer came: the endpoint, its name, the way there or its certificate is the reason.
+  const bool unanswered = asked_s3 && detail.attempt > 0 && !answered;
   switch (status.code()) {
     case Code::kOk:
       return kExitOk;
     case Code::kInvalidArgument:
+      if (unanswered) return kExitEnvironment;
       return detail.attempt > 0 ? kExitService : kExitUsage;
     case Code::kPermissionDenied:
       return answered || (!asked_s3 && detail.attempt > 0) ? kExitService : kExitEnvironment;
@@ -318,12 +345,15 @@ int ExitCodeFor(const Status& status) {
     case Code::kDataLoss:
       return kExitService;
     case Code::kUnavailable:
-      return answered ? kExitService : kExitOther;
+      // The answer to a HEAD has no body that would say more.
+      if (detail.http_status == kServiceUnavailable) return kExitAgain;
+      return answered ? kExitService : unanswered ? kExitEnvironment : kExitOther;
+    case Code::kDeadlineExceeded:
+      return unanswered ? kExitEnvironment : kExitOther;
     case Code::kResourceExhausted:
       return answered ? kExitAgain : kExitOther;
     case Code::kCancelled:
       return Interrupted() ? 128 + InterruptSignal() : kExitOther;
-    case Code::kDeadlineExceeded:
     case Code::kUnimplemented:
     case Code::kInternal:
       break;
@@ -334,6 +364,18 @@ int ExitCodeFor(const Status& status) {
 int Context::Fail(const Status& status) const {
   WriteErr(fmt::format("forebay {}: {}\n", command, status.ToString()));
   return ExitCodeFor(status);
+}
+
+int Context::FailObject(const Status& status) const {
+  const int code = Fail(status);
+  const ErrorDetail& detail = status.detail();
+  const bool asked = detail.attempt > 0 || detail.http_status != 0 || detail.from_settings;
+  const bool unusable = status.code() == Code::kDataLoss || status.code() == Code::kUnimplemented ||
+                        (status.code() == Code::kInvalidArgument && !detail.uri.empty());
+  if (asked) return code;
+  // What is missing is inside an object that is there: it should not have been asked for.
+  if (status.code() == Code::kNotFound && !detail.uri.empty()) return kExitUsage;
+  return unusable ? kExitFailed : code;
 }
 
 int Context::FailUsage(std::string_view message) const {
@@ -375,7 +417,9 @@ int RunApp(int argc, char** argv, CommandList commands) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    WriteErr(fmt::format("forebay: {}\nRun with --help for more.\n", error.what()));
+    std::string message = error.what();
+    if (app.get_subcommands().empty()) message = NoCommand(app, message);
+    WriteErr(fmt::format("forebay: {}\nRun with --help for more.\n", message));
     return kExitUsage;
   }
   if (const Status status = globals.Complete(); !status.ok()) {

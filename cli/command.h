@@ -66,6 +66,9 @@ struct Context {
 
   // Reports `status` on stderr ("forebay cp: ...") and gives the exit code.
   int Fail(const Status& status) const;
+  // As Fail, for what went wrong with one object's content: 1 when that cannot be used (no video,
+  // damaged), although it was found and read.
+  int FailObject(const Status& status) const;
   int FailUsage(std::string_view message) const;
   // A note on stderr, unless --quiet.
   void Note(std::string_view text) const;

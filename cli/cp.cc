@@ -40,8 +40,12 @@ class Cp : public Command {
     for (const Status& failure : report->failures) {
       WriteErr(fmt::format("forebay cp: {}\n", failure.ToString()));
     }
+    for (const ObjectSkip& skip : report->left_out) {
+      WriteErr(fmt::format("forebay cp: left out {}: {}\n", skip.uri, skip.why));
+    }
     Print(context, *report);
-    return report->objects_failed > 0 ? kExitFailed : kExitOk;
+    if (report->objects_failed > 0) return kExitFailed;
+    return report->objects_left_out > 0 ? kExitSkipped : kExitOk;
   }
 
  private:
@@ -53,6 +57,7 @@ class Cp : public Command {
                    .Add("objects_copied", report.objects_copied)
                    .Add("objects_skipped", report.objects_skipped)
                    .Add("objects_failed", report.objects_failed)
+                   .Add("objects_left_out", report.objects_left_out)
                    .Add("bytes_copied", report.bytes_copied)
                    .Take());
       return;
@@ -61,6 +66,9 @@ class Cp : public Command {
         fmt::format("copied {} objects, {}", report.objects_copied, HumanSize(report.bytes_copied));
     if (report.objects_skipped > 0) {
       text += fmt::format("; {} were there already", report.objects_skipped);
+    }
+    if (report.objects_left_out > 0) {
+      text += fmt::format("; {} left out", report.objects_left_out);
     }
     if (report.objects_failed > 0) text += fmt::format("; {} failed", report.objects_failed);
     context.Note(text);

@@ -20,6 +20,7 @@ namespace {
 
 // Pictures held at a time.
 constexpr uint64_t kPictureBytesMax = 128ULL << 20;
+constexpr int64_t kFirstVideo = INT64_MIN;  // no --stream was given
 
 std::string Md5(std::span<const std::byte> bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -104,11 +105,14 @@ class Frames : public Command {
       return context.FailUsage(fmt::format("--times \"{}\" is no list like 0.5,2", times_text_));
     }
     if (framemd5_ && !folder_.empty()) return context.FailUsage("--framemd5 or -o, not both");
+    if (stream_ != kFirstVideo && (stream_ < 0 || stream_ > INT32_MAX)) {
+      return context.FailUsage(fmt::format("--stream {}: streams are numbered from 0", stream_));
+    }
     VideoOptions options;
-    options.stream = static_cast<int>(stream_);
+    if (stream_ != kFirstVideo) options.stream = static_cast<int>(stream_);
     options.verify = verify_;
     const auto video = Video::Open(uri_, context.globals.store, options);
-    if (!video.ok()) return context.Fail(video.status());
+    if (!video.ok()) return context.FailObject(video.status());
     for (const double seconds : times) {
       const auto number = (*video)->FrameAt(seconds);
       if (!number.ok()) return context.Fail(number.status());
@@ -119,7 +123,7 @@ class Frames : public Command {
       std::iota(numbers_.begin(), numbers_.end(), 0);
     }
     const Status status = folder_.empty() ? Print(context, **video) : WriteFolder(**video);
-    return status.ok() ? kExitOk : written_ ? context.Fail(status) : kExitOther;
+    return status.ok() ? kExitOk : written_ ? context.FailObject(status) : kExitOther;
   }
 
  private:
@@ -204,7 +208,7 @@ class Frames : public Command {
   }
 
   std::string uri_, numbers_text_, times_text_, folder_, verify_ = "heads";
-  int64_t stream_ = -1;
+  int64_t stream_ = kFirstVideo;
   bool framemd5_ = false;
   bool written_ = true;
   std::vector<uint32_t> numbers_;

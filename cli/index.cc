@@ -46,7 +46,8 @@ class Index : public Command {
       WriteErr(fmt::format("forebay index: warning: {}\n", warning));
     }
     if (!WriteOut(context.globals.json ? Json(*report) : Text(*report))) return kExitOther;
-    return report->objects_failed > 0 ? kExitFailed : kExitOk;
+    if (report->objects_failed > 0) return kExitFailed;
+    return report->objects_skipped > 0 ? kExitSkipped : kExitOk;
   }
 
  private:

@@ -46,7 +46,7 @@ class Inspect : public Command {
 
   int Run(const Context& context) override {
     const Result<std::string> json = InspectJson(uri_, context.globals.store);
-    if (!json.ok()) return context.Fail(json.status());
+    if (!json.ok()) return context.FailObject(json.status());
     return WriteOut((context.globals.json ? *json : Indented(*json)) + "\n") ? kExitOk : kExitOther;
   }
 

@@ -22,14 +22,23 @@ class Ls : public Command {
     if (!store) return kExitEnvironment;
     bool written = true;
     uint64_t entries = 0;
-    const Status status = store->List(uri_, recursive_, [&](const ObjectStat& object) {
-      ++entries;
-      written = WriteOut(context.globals.json ? Json(object) : Text(object));
-      return written;
-    });
+    bool left_out = false;
+    const Status status = store->List(
+        uri_, recursive_,
+        [&](const ObjectStat& object) {
+          ++entries;
+          written = WriteOut(context.globals.json ? Json(object) : Text(object));
+          return written;
+        },
+        [&](const ObjectSkip& skip) {
+          left_out = true;
+          WriteErr(fmt::format("forebay ls: left out {}: {}\n", skip.uri, skip.why));
+        });
     if (!status.ok()) return context.Fail(status);
     if (!written) return kExitOther;
-    if (entries == 0) {
+    if (left_out) return kExitSkipped;
+    // An empty bucket or folder is there; a prefix is there only by what begins so.
+    if (entries == 0 && IsPrefix(uri_)) {
       context.Note(fmt::format("nothing is at {}", uri_));
       return kExitService;
     }
@@ -37,6 +46,12 @@ class Ls : public Command {
   }
 
  private:
+  static bool IsPrefix(const std::string& uri) {
+    constexpr std::string_view kScheme = "s3://";
+    if (!uri.starts_with(kScheme)) return false;
+    const size_t slash = uri.find('/', kScheme.size());
+    return slash != uri.npos && slash + 1 < uri.size();
+  }
   static std::string Json(const ObjectStat& object) {
     JsonLine line("ls");
     line.Add("uri", object.uri);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -23,8 +25,12 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Six frames of 32x32, ten a second.
+constexpr char kVideo[] = FOREBAY_SOURCE "/fuzz/corpus/scan/h264.mp4";
 
 using Args = std::vector<std::string>;
 using Environment = std::map<std::string, std::string>;
@@ -83,6 +89,18 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Kill(int signal) const { ::kill(pid_, signal); }
+  // Until it has a connection, or is making one.
+  void WaitForSocket() const {
+    const fs::path fds = "/proc/" + std::to_string(pid_) + "/fd";
+    for (int i = 0; i < 10'000; ++i) {
+      std::error_code gone;
+      for (const auto& entry : fs::directory_iterator(fds, gone)) {
+        if (fs::read_symlink(entry.path(), gone).string().starts_with("socket:")) return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "it has asked nobody";
+  }
   // The exit code; 1000 + signal when one ended it.
   int Wait() {
     int status = 0;
@@ -122,15 +140,17 @@ class CliTest : public ::testing::Test {
     const int code = process->Wait();
     return {.code = code, .out = process->out(), .err = process->err()};
   }
-  // Serves `folder`, each GET after `latency`; sets the endpoint of what is run later.
-  void ServeFolder(const std::string& folder, const std::string& latency) {
+  // Serves `folder`, each GET after `latency`, some as `rules` say; sets the endpoint of what is
+  // run later.
+  void ServeFolder(const std::string& folder, const std::string& latency,
+                   const std::string& rules = "") {
     const char* program = std::getenv("FOREBAY_FAULTS");
     ASSERT_NE(program, nullptr) << "FOREBAY_FAULTS names the fault server; ctest sets it";
     const std::string port_file = folder_ / "port";
-    server_ = std::make_unique<Process>(
-        program,
-        Args{"--root", folder, "--latency", "constant:" + latency, "--port-file", port_file},
-        environment_, folder_ / "faults");
+    fs::remove(port_file);
+    Args args = {"--root", folder, "--latency", "constant:" + latency, "--port-file", port_file};
+    if (!rules.empty()) args.insert(args.end(), {"--rules", rules});
+    server_ = std::make_unique<Process>(program, args, environment_, folder_ / "faults");
     for (int i = 0; i < 1000 && !fs::exists(port_file); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -196,6 +216,177 @@ TEST_F(CliTest, exit_codes_say_whose_fault_it_was) {
   environment_.erase("FOREBAY_JSON");
   EXPECT_EQ(Run({"--version"}).code, 0);
   EXPECT_EQ(Run({"cp", "--help"}).code, 0);
+}
+
+TEST_F(CliTest, what_is_no_command_is_named_with_those_there_are) {
+  const Ran bogus = Run({"bogus", "x"});
+  EXPECT_EQ(bogus.code, 252);
+  EXPECT_THAT(bogus.err, AllOf(HasSubstr("\"bogus\" is no command"), HasSubstr("frames")));
+  EXPECT_THAT(Run({}).err, AllOf(HasSubstr("a command is missing"), HasSubstr("frames")));
+  EXPECT_THAT(Run({"--bogus"}).err, HasSubstr("\"--bogus\" is no option"));
+  EXPECT_THAT(Run({"ls", "--bogus", "x"}).err, HasSubstr("--bogus"));
+}
+
+TEST_F(CliTest, an_option_without_a_value_is_refused) {
+  WriteFile(folder_ / "x", "x");
+  const std::vector<Args> empty = {{"cat", "--range", "", folder_ / "x"},
+                                   {"frames", "--numbers", "", kVideo},
+                                   {"frames", "--times", "", kVideo},
+                                   {"frames", "-o", "", kVideo},
+                                   {"index", "--out", "", folder_.path()},
+                                   {"stat", "--profile", "", folder_ / "x"},
+                                   {"stat", "--endpoint-url=", folder_ / "x"},
+                                   {"stat", "--config", "", folder_ / "x"},
+                                   {"stat", ""},
+                                   {"ls", ""},
+                                   {"cp", folder_ / "x", ""}};
+  for (const Args& args : empty) {
+    const Ran ran = Run(args);
+    EXPECT_EQ(ran.code, 252) << ::testing::PrintToString(args) << ran.err;
+    EXPECT_EQ(ran.out, "") << ::testing::PrintToString(args);
+  }
+}
+
+TEST_F(CliTest, settings_and_endpoints_that_fail_are_the_environments_fault) {
+  environment_["AWS_ACCESS_KEY_ID"] = "id";
+  environment_["AWS_SECRET_ACCESS_KEY"] = "secret";
+  environment_["AWS_MAX_ATTEMPTS"] = "1";
+  const auto stat = [&](const std::string& flag, const std::string& value) {
+    const Ran ran = Run({"stat", "s3://bucket/x", flag, value});
+    EXPECT_THAT(ran.err, Not(HasSubstr("secret")));
+    return ran.code;
+  };
+  EXPECT_EQ(stat("--endpoint-url", "http://127.0.0.1:9"), 253);  // nobody listens
+  EXPECT_EQ(stat("--endpoint-url", "https://127.0.0.1:9"), 253);
+  EXPECT_EQ(stat("--endpoint-url", "http://name.invalid"), 253);
+  EXPECT_EQ(stat("--endpoint-url", "ftp://host"), 253);
+  EXPECT_EQ(stat("--ca-bundle", folder_ / "none"), 253);
+  EXPECT_EQ(stat("--profile", "none"), 253);
+  EXPECT_EQ(stat("--region", "no region"), 253);
+  for (const Args& args : {Args{"frames", "s3://bucket/x"}, Args{"inspect", "s3://bucket/x"},
+                           Args{"index", "s3://bucket/x/"}, Args{"ls", "s3://bucket/"}}) {
+    for (const std::string endpoint : {"http://127.0.0.1:9", "ftp://host"}) {
+      Args all = args;
+      all.insert(all.end(), {"--endpoint-url", endpoint});
+      EXPECT_EQ(Run(all).code, 253) << args[0] << " " << endpoint;
+    }
+  }
+  environment_["AWS_ENDPOINT_URL"] = "nonsense";
+  EXPECT_EQ(Run({"stat", "s3://bucket/x"}).code, 253);
+  // These are a matter of what was asked for.
+  EXPECT_EQ(Run({"stat", "s3://"}).code, 252);
+  EXPECT_EQ(Run({"stat", "s3://b(d/x"}).code, 252);
+}
+
+TEST_F(CliTest, an_object_that_is_no_video_is_one_that_failed) {
+  WriteFile(folder_ / "text", "no video");
+  WriteFile(folder_ / "empty", "");
+  WriteFile(folder_ / "x.fbc", "no catalog");
+  for (const std::string command : {"frames", "inspect"}) {
+    for (const std::string name : {"text", "empty"}) {
+      const Ran ran = Run({command, folder_ / name});
+      EXPECT_EQ(ran.code, 1) << command << name << ran.err;
+      EXPECT_THAT(ran.err, HasSubstr(folder_ / name));
+    }
+  }
+  EXPECT_EQ(Run({"inspect", folder_ / "x.fbc"}).code, 1);
+  EXPECT_EQ(Run({"frames", folder_ / "none"}).code, 254);
+}
+
+TEST_F(CliTest, frames_prints_what_was_asked_for) {
+  const Ran two = Run({"frames", kVideo, "--numbers", "4,1", "--json"});
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(two.out, ::testing::StartsWith("{\"schema\":\"forebay.frames/1\",\"frame\":1,"));
+  EXPECT_EQ(std::ranges::count(two.out, '\n'), 2);
+  const Ran timed = Run({"frames", kVideo, "--times", "0.15,0.4", "--json"});
+  EXPECT_EQ(timed.out, two.out);
+  const Ran all = Run({"frames", kVideo, "--framemd5"});
+  EXPECT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("#dimensions 0: 32x32\n"));
+  // ffmpeg -i h264.mp4 -map 0:v -f framemd5 -; the times in the stream's own units
+  EXPECT_THAT(all.out, HasSubstr("0,          0,          0,     1024,     1536, "
+                                 "9ec573d36e343d78d71a2214b7e5ad7a\n"));
+  EXPECT_EQ(std::ranges::count(all.out, '\n'), 8 + 6);
+  const Ran written = Run({"frames", kVideo, "--numbers", "0,5", "-o", folder_ / "png"});
+  EXPECT_EQ(written.code, 0) << written.err;
+  for (const std::string name : {"000000.png", "000005.png"}) {
+    EXPECT_THAT(ReadFile(folder_ / ("png/" + name)), ::testing::StartsWith("\x89PNG\r\n"));
+  }
+}
+
+TEST_F(CliTest, frames_that_are_not_there_are_bad_usage) {
+  for (const Args& args :
+       {Args{"--numbers", "6"}, Args{"--numbers", "1,x"}, Args{"--numbers", "-1"},
+        Args{"--times", "-1"}, Args{"--times", "nan"}, Args{"--stream", "-3"},
+        Args{"--stream", "-1"}, Args{"--stream", "7"}, Args{"--stream", "x"},
+        Args{"--verify", "some"}, Args{"--framemd5", "-o", folder_ / "x"}}) {
+    Args all = {"frames", kVideo};
+    all.insert(all.end(), args.begin(), args.end());
+    const Ran ran = Run(all);
+    EXPECT_EQ(ran.code, 252) << ::testing::PrintToString(args) << ran.err;
+    EXPECT_EQ(ran.out, "") << ::testing::PrintToString(args);
+  }
+}
+
+TEST_F(CliTest, inspect_tells_of_videos_and_catalogs) {
+  const Ran video = Run({"inspect", kVideo});
+  EXPECT_EQ(video.code, 0) << video.err;
+  EXPECT_THAT(video.out, AllOf(HasSubstr("\n  \"kind\": \"video\",\n"),
+                               HasSubstr("\"codec\": \"h264\""), HasSubstr("\"frames\": 6")));
+  const Ran line = Run({"inspect", "--json", kVideo});
+  EXPECT_EQ(std::ranges::count(line.out, '\n'), 1);
+  EXPECT_THAT(line.out, ::testing::StartsWith("{\"schema\":\"forebay.inspect/1\","));
+  fs::create_directories(folder_ / "d");
+  fs::copy(kVideo, folder_ / "d/a.mp4");
+  EXPECT_EQ(Run({"index", folder_ / "d"}).code, 0);
+  const Ran catalog = Run({"inspect", folder_ / "d/.forebay/catalog.fbc"});
+  EXPECT_EQ(catalog.code, 0) << catalog.err;
+  EXPECT_THAT(catalog.out, AllOf(HasSubstr("\"kind\": \"catalog\""), HasSubstr("\"a.mp4\"")));
+}
+
+TEST_F(CliTest, index_says_what_it_left_out_with_its_own_code) {
+  fs::create_directories(folder_ / "d");
+  fs::copy(kVideo, folder_ / "d/a.mp4");
+  EXPECT_EQ(Run({"index", folder_ / "d"}).code, 0);
+  WriteFile(folder_ / "d/notes.txt", "no video");
+  fs::create_symlink(folder_ / "nowhere", folder_ / "d/dangling.mp4");
+  const Ran ran = Run({"index", folder_ / "d", "--json"});
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("notes.txt"), HasSubstr("dangling.mp4")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("\"objects\":3,"), HasSubstr("\"objects_skipped\":2,")));
+  const Ran one = Run({"index", folder_ / "d/a.mp4"});
+  EXPECT_EQ(one.code, 252);
+  EXPECT_THAT(one.err, HasSubstr("d/a.mp4 is one object"));
+  EXPECT_EQ(Run({"index", folder_ / "none"}).code, 254);
+}
+
+TEST_F(CliTest, what_is_no_object_is_named_and_told_by_the_exit_code) {
+  WriteFile(folder_ / "d/file", "x");
+  fs::create_symlink("file", folder_ / "d/link");
+  fs::create_symlink("nothing", folder_ / "d/dangling");
+  fs::create_directory_symlink(".", folder_ / "d/loop");
+  ASSERT_EQ(::mkfifo((folder_ / "d/sub-fifo").c_str(), 0600), 0);
+  const Ran copy = Run({"cp", "-r", folder_ / "d", folder_ / "to", "--json"});
+  EXPECT_EQ(copy.code, 2) << copy.err;
+  EXPECT_THAT(copy.out,
+              AllOf(HasSubstr("\"objects_copied\":2,"), HasSubstr("\"objects_left_out\":3,")));
+  const Ran list = Run({"ls", "-r", folder_ / "d"});
+  EXPECT_EQ(list.code, 2);
+  EXPECT_EQ(std::ranges::count(list.out, '\n'), 2) << list.out;
+  for (const std::string& text : {copy.err, list.err}) {
+    for (const std::string name : {"/d/dangling: ", "/d/loop: ", "/d/sub-fifo: "}) {
+      EXPECT_THAT(text, HasSubstr(name));
+    }
+  }
+  EXPECT_EQ(Run({"cp", "-r", folder_ / "to", folder_ / "again"}).code, 0);
+}
+
+TEST_F(CliTest, an_empty_folder_is_there_and_a_missing_one_is_not) {
+  fs::create_directories(folder_ / "empty");
+  EXPECT_EQ(Run({"ls", folder_ / "empty"}).code, 0);
+  EXPECT_EQ(Run({"ls", "-r", folder_ / "empty/"}).code, 0);
+  EXPECT_EQ(Run({"ls", folder_ / "none"}).code, 254);
+  EXPECT_EQ(Run({"ls", folder_ / "none/"}).code, 254);
 }
 
 TEST_F(CliTest, a_flag_beats_the_environment_and_that_the_config_file) {
@@ -294,6 +485,44 @@ TEST_F(InterruptTest, a_killed_copy_leaves_no_half_file_and_the_next_run_complet
   EXPECT_FALSE(fs::exists(folder_ / "big.forebay-part"));
 }
 
+TEST_F(InterruptTest, a_copy_waits_for_the_lock_of_one_that_is_being_taken_apart) {
+  // As a killed process that the kernel is not done with yet.
+  const std::string part = folder_ / "big.forebay-part";
+  const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  auto copy = Start({"cp", "s3://bucket/big", folder_ / "big"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  ::close(fd);
+  EXPECT_EQ(copy->Wait(), 0) << copy->err();
+  EXPECT_TRUE(ReadFile(folder_ / "big") == body_);
+}
+
+TEST_F(InterruptTest, of_two_copies_of_one_file_the_second_is_refused) {
+  const std::string part = folder_ / "big.forebay-part";
+  const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  const Ran copy = Run({"cp", "s3://bucket/big", folder_ / "big"});
+  ::close(fd);
+  EXPECT_EQ(copy.code, 255);
+  EXPECT_THAT(copy.err, HasSubstr("another copy"));
+}
+
+TEST_F(InterruptTest, a_signal_ends_a_copy_that_waits_for_an_answer_at_once) {
+  WriteFile(folder_ / "slow.json", R"({"methods": ["GET", "HEAD"]})");
+  for (const std::string rules : {"", "slow.json"}) {
+    ServeFolder(folder_ / "root", "20s", rules.empty() ? "" : folder_ / rules);
+    for (const Args& args : {Args{"cp", "s3://bucket/big", folder_ / "big"},
+                             Args{"cp", "-r", "s3://bucket/", folder_ / "all"}}) {
+      const auto copy = Start(args);
+      copy->WaitForSocket();
+      const auto start = std::chrono::steady_clock::now();
+      copy->Kill(SIGINT);
+      EXPECT_EQ(copy->Wait(), 130);
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    }
+  }
+}
+
 TEST_F(InterruptTest, what_an_older_version_left_is_not_mixed_with_the_new_one) {
   const auto copy = StartCopy();
   copy->Kill(SIGKILL);
@@ -313,6 +542,37 @@ TEST_F(InterruptTest, signals_end_with_their_own_codes_and_keep_partial_work) {
     EXPECT_FALSE(fs::exists(folder_ / "big"));
     EXPECT_TRUE(fs::exists(folder_ / "big.forebay-part"));
   }
+}
+
+TEST_F(CliTest, throttling_that_does_not_end_asks_for_the_same_command_again) {
+  WriteFile(folder_ / "root/bucket/x", "x");
+  WriteFile(folder_ / "rules.json", R"({"rules": [{"actions": [{"do": "slow_down"}]}]})");
+  ServeFolder(folder_ / "root", "0ms", folder_ / "rules.json");
+  environment_["AWS_MAX_ATTEMPTS"] = "2";
+  for (const Args& args : {Args{"cat", "s3://bucket/x"}, Args{"ls", "s3://bucket/"},
+                           Args{"cp", "s3://bucket/x", folder_ / "y"}}) {
+    const Ran ran = Run(args);
+    EXPECT_EQ(ran.code, 75) << args[0] << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("503"));
+  }
+}
+
+TEST_F(CliTest, trace_has_a_line_for_each_request) {
+  WriteFile(folder_ / "root/bucket/x\ny", "0123456789");
+  WriteFile(
+      folder_ / "rules.json",
+      R"({"rules": [{"match": {"method": "GET", "nth": 1}, "actions": [{"do": "slow_down"}]}]})");
+  ServeFolder(folder_ / "root", "0ms", folder_ / "rules.json");
+  const Ran traced = Run({"--log", "trace", "cat", "--range", "2-4", "s3://bucket/x\ny"});
+  EXPECT_EQ(traced.code, 0);
+  EXPECT_EQ(traced.out, "234");
+  EXPECT_EQ(std::ranges::count(traced.err, '\n'), 3) << traced.err;
+  EXPECT_THAT(traced.err, HasSubstr("forebay trace: HEAD s3://bucket/x?y -> 200, "));
+  EXPECT_THAT(traced.err, HasSubstr("GET s3://bucket/x?y [2, 5) -> 503 SlowDown, "));
+  EXPECT_THAT(traced.err, HasSubstr("GET s3://bucket/x?y [2, 5) -> 206, 3 bytes in "));
+  EXPECT_EQ(Run({"--log", "debug", "cat", "s3://bucket/x\ny"}).err, "");
+  const Ran refused = Run({"--log", "trace", "cat", "s3://bucket/none"});
+  EXPECT_THAT(refused.err, HasSubstr("HEAD s3://bucket/none -> 404, "));
 }
 
 class SeaweedTest : public CliTest {
@@ -353,6 +613,16 @@ TEST_F(SeaweedTest, odd_keys_go_up_and_come_back) {
   for (const std::string& name : names) EXPECT_EQ(ReadFile(folder_ / ("down/" + name)), name);
   EXPECT_EQ(Run({"stat", "s3://cli-test/odd/none"}).code, 254);
   EXPECT_EQ(Run({"ls", "s3://no-such-bucket/"}).code, 254);
+}
+
+TEST_F(SeaweedTest, an_empty_bucket_is_there_and_an_empty_prefix_is_not) {
+  ASSERT_TRUE(s3_->MakeBucket("cli-empty").ok());
+  for (const std::string uri : {"s3://cli-empty", "s3://cli-empty/"}) {
+    const Ran ran = Run({"ls", uri});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+  EXPECT_EQ(Run({"ls", "s3://cli-empty/none"}).code, 254);
 }
 
 TEST_F(SeaweedTest, a_large_file_goes_up_in_parts_and_comes_back) {

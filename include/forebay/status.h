@@ -41,6 +41,8 @@ struct ErrorDetail {
   int attempt = 0;      // 1-based, 0: not a store request
   int http_status = 0;
   std::string request_id;
+  // A flag, a variable, a profile or a credential is at fault, not what was asked for.
+  bool from_settings = false;
 };
 
 // One pointer; null means OK. Copyable (a copy duplicates the error, which is rare).

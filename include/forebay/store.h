@@ -22,6 +22,12 @@ struct ObjectStat {
   bool is_prefix = false;  // a common prefix ("directory") of a delimited listing
 };
 
+// What lies where an object would, and is none: in a folder, a link to nothing or a FIFO.
+struct ObjectSkip {
+  std::string uri;
+  std::string why;
+};
+
 struct CopyProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
@@ -31,15 +37,18 @@ struct CopyProgress {
 
 struct CopyOptions {
   bool recursive = false;
-  std::function<bool(const CopyProgress&)> on_progress;  // false: stop (kCancelled)
+  // On the caller's thread, every 50 ms. False: stop at once (kCancelled).
+  std::function<bool(const CopyProgress&)> on_progress;
 };
 
 struct CopyReport {
   uint64_t objects_copied = 0;
   uint64_t objects_skipped = 0;  // already there with the same size and content
   uint64_t objects_failed = 0;
+  uint64_t objects_left_out = 0;  // not copied, because they are no objects
   uint64_t bytes_copied = 0;
-  std::vector<Status> failures;  // the first 100
+  std::vector<Status> failures;      // the first 100
+  std::vector<ObjectSkip> left_out;  // the first 100
 };
 
 // Thread safety: all methods from any thread. Blocking: up to StoreOptions::request_timeout_ms a
@@ -51,8 +60,11 @@ class FOREBAY_API Store {
 
   virtual Result<ObjectStat> Stat(const std::string& uri) = 0;
   // `recursive`: every object below; otherwise one level, prefixes marked. `visit` false: stop.
+  // A path that names nothing is kNotFound; a prefix below which there is nothing is an empty list.
+  // `on_skip`: told of what is no object, when given.
   virtual Status List(const std::string& uri, bool recursive,
-                      const std::function<bool(const ObjectStat&)>& visit) = 0;
+                      const std::function<bool(const ObjectStat&)>& visit,
+                      const std::function<void(const ObjectSkip&)>& on_skip = nullptr) = 0;
   // Exactly into.size() bytes from `offset`; `etag` "" reads whatever version is there.
   virtual Status ReadRange(const std::string& uri, const std::string& etag, uint64_t offset,
                            std::span<std::byte> into) = 0;

@@ -86,6 +86,7 @@ Status Status::WithDetail(const ErrorDetail& detail) && {
   if (mine.attempt == 0) mine.attempt = detail.attempt;
   if (mine.http_status == 0) mine.http_status = detail.http_status;
   if (mine.request_id.empty()) mine.request_id = detail.request_id;
+  mine.from_settings = mine.from_settings || detail.from_settings;
   return std::move(*this);
 }
 

@@ -53,15 +53,29 @@ Scanned ScanObject(const store::SyncStore& store, const store::ObjectInfo& info,
   return scanned;
 }
 
+void Warn(BuildReport* report, std::string_view key, std::string_view text) {
+  if (report->warnings.size() >= kWarningsMax) return;
+  report->warnings.push_back(fmt::format("{}: {}", key, text));
+}
+
 Result<std::vector<store::ObjectInfo>> ListObjects(const store::SyncStore& store,
-                                                   const std::string& prefix) {
+                                                   const std::string& prefix, BuildReport* report) {
   std::vector<store::ObjectInfo> objects;
   const std::string own = prefix + ".forebay/";
-  FB_RETURN_IF_ERROR(store.ListAll(prefix, [&](const store::ObjectInfo& info) {
-    const bool folder = info.size == 0 && info.key.ends_with('/');
-    if (!folder && !info.key.starts_with(own)) objects.push_back(info);
-    return true;
-  }));
+  FB_RETURN_IF_ERROR(store.ListAll(
+      prefix,
+      [&](const store::ObjectInfo& info) {
+        const bool folder = info.size == 0 && info.key.ends_with('/');
+        if (!folder && !info.key.starts_with(own)) objects.push_back(info);
+        return true;
+      },
+      {},
+      [&](const store::ListSkip& skip) {
+        if (skip.key.starts_with(own)) return;
+        ++report->objects;
+        ++report->objects_skipped;
+        Warn(report, skip.key.substr(prefix.size()), skip.why + ", left out");
+      }));
   if (objects.empty()) {
     return Status(Code::kNotFound,
                   fmt::format("no object under {}/{}", store.async().root_uri(), prefix));
@@ -82,20 +96,16 @@ void AddUp(const Scanned& one, BuildReport* report) {
     report->table_dataset_bytes += one.object.size;
     report->table_bytes_read += one.bytes;
   }
-  const auto warn = [&](std::string text) {
-    if (report->warnings.size() < kWarningsMax) {
-      report->warnings.push_back(fmt::format("{}: {}", one.object.key, text));
-    }
-  };
-  if (one.skipped) warn("not a video, left out");
-  for (const std::string& warning : one.report.warnings) warn(warning);
+  if (one.skipped) Warn(report, one.object.key, "not a video, left out");
+  for (const std::string& warning : one.report.warnings) Warn(report, one.object.key, warning);
 }
 
 }  // namespace
 
 Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::string& prefix,
                                   const BuildOptions& options, BuildReport* report) {
-  FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects, ListObjects(store, prefix));
+  FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects,
+                      ListObjects(store, prefix, report));
   FB_ASSIGN_OR_RETURN(const auto pool,
                       sys::WorkPool::Make({.name = "fb-index",
                                            .threads = std::max<size_t>(1, options.parallel),

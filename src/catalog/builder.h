@@ -28,7 +28,7 @@ struct BuildOptions {
 struct BuildReport {
   uint64_t objects = 0;
   uint64_t objects_failed = 0;   // each with CatalogObject::error
-  uint64_t objects_skipped = 0;  // not a video by content
+  uint64_t objects_skipped = 0;  // not a video by content, or no object at all (a dangling link)
   uint64_t videos = 0;
   uint64_t frames = 0;
   uint64_t dataset_bytes = 0;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace forebay::engine {
@@ -15,7 +14,6 @@ constexpr size_t kThreads = 32;
 constexpr size_t kInFlightLimit = 2 * kThreads;
 constexpr uint64_t kBufferLimitBytes = 256ULL << 20;
 constexpr size_t kMaxFailures = 100;
-constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -29,9 +27,8 @@ struct CopyJob::ObjectCopy {
   Status status FB_GUARDED_BY(mutex);  // the first failure
 };
 
-CopyJob::CopyJob(store::SyncStore* source, CopyDestination* destination, store::SyncStore* other,
-                 const CopyOptions& options)
-    : source_(source), destination_(destination), other_(other), options_(options) {}
+CopyJob::CopyJob(store::SyncStore* source, store::SyncStore* target)
+    : source_(source), target_(target) {}
 
 CopyJob::~CopyJob() {
   if (pool_) pool_->Stop();
@@ -53,21 +50,27 @@ CopyProgress CopyJob::Progress() {
   return progress;
 }
 
+void CopyJob::SetDestination(std::unique_ptr<CopyDestination> destination) {
+  destination_ = std::move(destination);
+}
+
+void CopyJob::Cancel() {
+  cancelled_ = true;
+  source_->CancelAll();
+  target_->CancelAll();
+}
+
+void CopyJob::LeaveOut(const store::ListSkip& skip) {
+  const MutexLock lock(mutex_);
+  ++report_.objects_left_out;
+  if (report_.left_out.size() >= kMaxFailures) return;
+  report_.left_out.push_back({source_->async().root_uri() + "/" + skip.key, skip.why});
+}
+
 Status CopyJob::WaitBelow(size_t limit) {
-  for (;;) {
-    if (!cancelled_ && options_.on_progress && !options_.on_progress(Progress())) {
-      cancelled_ = true;
-      source_->CancelAll();
-      if (other_ != nullptr) other_->CancelAll();
-    }
-    mutex_.lock();
-    const auto until = std::chrono::steady_clock::now() + kProgressInterval;
-    while (in_flight_ >= limit && std::chrono::steady_clock::now() < until) {
-      changed_.wait_until(mutex_, until);
-    }
-    const bool below = in_flight_ < limit;
-    mutex_.unlock();
-    if (below) break;
+  {
+    const MutexLock lock(mutex_);
+    while (in_flight_ >= limit) changed_.wait(mutex_);
   }
   return cancelled_ ? Status(Code::kCancelled, "the copy was stopped") : Status();
 }
@@ -210,7 +213,6 @@ void CopyJob::Count(const store::ObjectInfo& object, Status status, bool skipped
 
 Result<CopyReport> CopyJob::Finish() {
   FB_RETURN_IF_ERROR(WaitBelow(1));
-  if (options_.on_progress) options_.on_progress(Progress());
   const MutexLock lock(mutex_);
   return std::move(report_);
 }

@@ -20,24 +20,30 @@ namespace forebay::engine {
 
 class CopyJob {
  public:
-  // `source` and `destination` must outlive the job. Cancelling cancels `source` and `other` as
-  // stores: they must be this job's own.
-  CopyJob(store::SyncStore* source, CopyDestination* destination, store::SyncStore* other,
-          const CopyOptions& options);
+  // Both must outlive the job, and be its own: cancelling cancels them as stores.
+  CopyJob(store::SyncStore* source, store::SyncStore* target);
   ~CopyJob();
 
+  bool has_destination() const { return destination_ != nullptr; }
+  // Once, before the first Add.
+  void SetDestination(std::unique_ptr<CopyDestination> destination);
   // Objects as a listing gives them; `name`: below the destination's prefix. Blocks while many are
   // in flight. Errors: kCancelled.
   Status Add(const store::ObjectInfo& object, const std::string& name);
+  void LeaveOut(const store::ListSkip& skip) FB_EXCLUDES(mutex_);
   // Waits for all. Errors: kCancelled. A failed object is in the report.
   Result<CopyReport> Finish();
+
+  // Any thread, both. What is in flight ends at once, and nothing begins any more.
+  void Cancel();
+  CopyProgress Progress() FB_EXCLUDES(mutex_);
 
  private:
   struct ObjectCopy;
   using Task = std::move_only_function<void()>;
 
   Status Start();
-  // Waits, showing progress, until fewer than `limit` tasks are in flight.
+  // Until fewer than `limit` tasks are in flight.
   Status WaitBelow(size_t limit) FB_EXCLUDES(mutex_);
   Status Submit(Task task) FB_EXCLUDES(mutex_);
   void CopyWhole(const store::ObjectInfo& object, const std::string& name);
@@ -46,16 +52,14 @@ class CopyJob {
   void EndObject(ObjectCopy& copy, Status status) FB_EXCLUDES(mutex_);
   void Count(const store::ObjectInfo& object, Status status, bool skipped) FB_EXCLUDES(mutex_);
   PartSource SourceOf(const store::ObjectInfo& object) const;
-  CopyProgress Progress() FB_EXCLUDES(mutex_);
 
   // Buffers of parts; TakeBuffer waits for room.
   std::unique_ptr<std::byte[]> TakeBuffer(uint64_t bytes) FB_EXCLUDES(mutex_);
   void GiveBuffer(std::unique_ptr<std::byte[]> buffer, uint64_t bytes) FB_EXCLUDES(mutex_);
 
   store::SyncStore* source_;
-  CopyDestination* destination_;
-  store::SyncStore* other_;
-  const CopyOptions& options_;
+  store::SyncStore* target_;
+  std::unique_ptr<CopyDestination> destination_;
   std::atomic<bool> cancelled_{false};
   std::atomic<uint64_t> bytes_done_{0};
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 constexpr uint64_t kFilePartBytes = 8ULL << 20;
 constexpr uint64_t kStorePartBytes = 16ULL << 20;
 constexpr uint64_t kMaxParts = 10'000;
+constexpr auto kAbortTimeout = std::chrono::seconds(2);
 
 class FileSink : public CopySink {
  public:
@@ -122,9 +124,13 @@ class StoreSink : public CopySink {
                   ErrorDetail{.uri = store_->async().root_uri() + "/" + key_});
   }
 
-  // Best effort: what remains is the bucket's lifecycle rule's to remove.
+  // Best effort, also when the store's other requests have been cancelled: what remains is the
+  // bucket's lifecycle rule's to remove.
   void Abandon() override {
-    if (etags_.size() > 1) (void)store_->AbortUpload(Upload());
+    if (etags_.size() == 1) return;
+    store::UploadRequest upload = Upload();
+    upload.options.deadline = store_->async().executor().Now() + kAbortTimeout;
+    (void)store_->Anew().AbortUpload(upload);
   }
 
  private:

@@ -96,9 +96,16 @@ Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& st
   const std::string prefix = engine::PrefixOf(uri);
   FB_ASSIGN_OR_RETURN(auto from, stores->StoreFor(uri));
   catalog::BuildReport built;
-  FB_ASSIGN_OR_RETURN(
-      catalog::CatalogInput input,
-      catalog::BuildCatalog(store::SyncStore(std::move(from)), prefix, build, &built));
+  const store::SyncStore source_store(std::move(from));
+  auto input_or = catalog::BuildCatalog(source_store, prefix, build, &built);
+  if (input_or.code() == Code::kNotFound && built.objects == 0 && prefix != uri.key &&
+      source_store.Head(uri.key).ok()) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} is one object: index a prefix or a folder, or look at one video "
+                              "with `forebay inspect`",
+                              uri.ToString()));
+  }
+  FB_ASSIGN_OR_RETURN(catalog::CatalogInput input, std::move(input_or));
   uri.key = prefix;
   input.source_uri = uri.ToString();
   IndexReport report = Summarize(built, input, input.source_uri);

@@ -6,7 +6,8 @@ namespace forebay {
 
 Status StoreOptions::Validate() const {
   const auto bad = [](std::string_view field, std::string_view why) {
-    return Status(Code::kInvalidArgument, fmt::format("{}: {}", field, why));
+    return Status(Code::kInvalidArgument, fmt::format("{}: {}", field, why),
+                  ErrorDetail{.from_settings = true});
   };
   if (!endpoint_url.empty() && !endpoint_url.starts_with("http://") &&
       !endpoint_url.starts_with("https://")) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/random.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr std::string_view kSuffix = ".forebay-part";
 constexpr size_t kHeaderBytes = 4096;
 constexpr uint8_t kDone = 1;
+// A copy that was killed holds its lock until the kernel has taken it apart, buffers and all.
+constexpr auto kLockWait = std::chrono::seconds(1);
 constexpr const char* kCopyAttribute = "user.forebay.copy";
 
 std::string PartName(const std::string& name) {
@@ -44,7 +47,7 @@ Result<std::unique_ptr<PartFile>> PartFile::Open(sys::Fd folder, const std::stri
   std::unique_ptr<PartFile> part(new PartFile(std::move(folder), name, source, part_bytes));
   FB_ASSIGN_OR_RETURN(part->file_,
                       sys::OpenAt(part->folder_, part->part_name_, sys::Open::kCreate, false));
-  if (!sys::TryLock(part->file_)) {
+  if (!sys::LockWithin(part->file_, kLockWait)) {
     return Status(Code::kUnavailable,
                   fmt::format("{} is being written by another copy", part->part_name_));
   }

@@ -24,7 +24,8 @@ class PartFile {
  public:
   // Opens or makes the file for `name` in `folder`. What an earlier copy of the same object version
   // left is kept, unless the machine has been restarted since (what reached the disk is unknown
-  // then). Errors: kUnavailable while another process writes it.
+  // then). Errors: kUnavailable while another process writes it; one that dies is waited for, a
+  // second at most.
   static Result<std::unique_ptr<PartFile>> Open(sys::Fd folder, const std::string& name,
                                                 const PartSource& source, uint64_t part_bytes);
   PartFile(const PartFile&) = delete;

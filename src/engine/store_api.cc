@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -11,6 +14,7 @@
 #include "forebay/store.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
+#include "sys/thread.h"
 
 namespace forebay {
 
@@ -33,6 +37,7 @@ using store::Uri;
 
 // What is ours beside the data (the catalog), hidden unless asked for by name.
 constexpr std::string_view kOwnFolder = ".forebay/";
+constexpr auto kProgressInterval = std::chrono::milliseconds(50);
 
 bool IsOwn(std::string_view key, std::string_view prefix) {
   for (size_t at = key.find(kOwnFolder, 0); at != key.npos; at = key.find(kOwnFolder, at + 1)) {
@@ -59,18 +64,20 @@ class StoreImpl : public Store {
   }
 
   Status List(const std::string& uri, bool recursive,
-              const std::function<bool(const ObjectStat&)>& visit) override {
+              const std::function<bool(const ObjectStat&)>& visit,
+              const std::function<void(const ObjectSkip&)>& on_skip) override {
     FB_ASSIGN_OR_RETURN(Place place, Find(uri, false));
-    if (place.uri.scheme == Uri::Scheme::kFile && !place.uri.key.ends_with('/')) {
+    std::string& key = place.uri.key;
+    if (place.uri.scheme == Uri::Scheme::kFile) {
       // A path names one file or one folder, never whatever begins so.
-      const Result<ObjectInfo> file = place.store.Head(place.uri.key);
-      if (file.ok()) {
-        visit(StatOf(place, *file));
+      if (!IsLocalFolder(key)) {
+        FB_ASSIGN_OR_RETURN(const ObjectInfo file, place.store.Head(key));
+        visit(StatOf(place, file));
         return {};
       }
-      if (!place.uri.key.empty()) place.uri.key += '/';
+      if (!key.empty() && !key.ends_with('/')) key += '/';
     }
-    return Walk(place, recursive ? "" : "/", visit);
+    return Walk(place, recursive ? "" : "/", visit, on_skip);
   }
 
   Status ReadRange(const std::string& uri, const std::string& etag, uint64_t offset,
@@ -99,8 +106,11 @@ class StoreImpl : public Store {
                           const CopyOptions& options) override {
     FB_ASSIGN_OR_RETURN(Place source, Find(from, !options.recursive));
     FB_ASSIGN_OR_RETURN(Place target, Find(to, false));
-    if (options.recursive) return CopyTree(source, target, options);
-    return CopyObject(source, target, options);
+    CopyJob job(&source.store, &target.store);
+    const auto copy = [&] {
+      return options.recursive ? CopyTree(source, target, job) : CopyObject(source, target, job);
+    };
+    return options.on_progress ? Watch(job, options, copy) : copy();
   }
 
  private:
@@ -108,6 +118,29 @@ class StoreImpl : public Store {
     Uri uri;
     SyncStore store;
   };
+
+  // Runs `copy` on a thread of its own, so that whatever it waits for, the caller's thread shows
+  // progress and can stop it.
+  static Result<CopyReport> Watch(CopyJob& job, const CopyOptions& options,
+                                  const std::function<Result<CopyReport>()>& copy) {
+    FB_ASSIGN_OR_RETURN(const auto thread,
+                        sys::WorkPool::Make({.name = "fb-copy-main", .threads = 1}));
+    std::optional<Result<CopyReport>> report;
+    std::promise<void> done;
+    const std::future<void> finished = done.get_future();
+    FB_RETURN_IF_ERROR(thread->Submit([&] {
+      report.emplace(copy());
+      done.set_value();
+    }));
+    bool stopped = false;
+    while (finished.wait_for(kProgressInterval) != std::future_status::ready) {
+      if (stopped || options.on_progress(job.Progress())) continue;
+      stopped = true;
+      job.Cancel();
+    }
+    if (!stopped) (void)options.on_progress(job.Progress());
+    return *std::move(report);
+  }
 
   Result<Place> Find(const std::string& text, bool object) {
     FB_ASSIGN_OR_RETURN(Uri uri, store::ParseUri(text));
@@ -124,7 +157,8 @@ class StoreImpl : public Store {
   }
 
   static Status Walk(const Place& place, const std::string& delimiter,
-                     const std::function<bool(const ObjectStat&)>& visit) {
+                     const std::function<bool(const ObjectStat&)>& visit,
+                     const std::function<void(const ObjectSkip&)>& on_skip) {
     store::ListRequest request{.prefix = place.uri.key, .delimiter = delimiter};
     for (;;) {
       FB_ASSIGN_OR_RETURN(const store::ListPage page, place.store.List(request));
@@ -136,6 +170,10 @@ class StoreImpl : public Store {
       for (const ObjectInfo& object : page.objects) {
         if (IsOwn(object.key, place.uri.key)) continue;
         if (!visit(StatOf(place, object))) return {};
+      }
+      for (const store::ListSkip& skip : page.skipped) {
+        if (!on_skip || IsOwn(skip.key, place.uri.key)) continue;
+        on_skip({.uri = place.store.async().root_uri() + "/" + skip.key, .why = skip.why});
       }
       if (page.next_token.empty()) return {};
       if (page.next_token == request.continuation_token) {
@@ -155,14 +193,17 @@ class StoreImpl : public Store {
     return MakeFileDestination(std::move(folder), beneath);
   }
 
-  static bool IsFolder(const Uri& uri) {
-    if (uri.key.empty() || uri.key.ends_with('/')) return true;
-    if (uri.scheme != Uri::Scheme::kFile) return false;
+  static bool IsLocalFolder(const std::string& key) {
     const Result<sys::Fd> root = sys::OpenDirectory("/");
-    return root.ok() && sys::OpenAt(*root, uri.key, sys::Open::kFolder, false).ok();
+    return root.ok() && sys::OpenAt(*root, key, sys::Open::kFolder, false).ok();
   }
 
-  static Result<CopyReport> CopyObject(Place& source, Place& target, const CopyOptions& options) {
+  static bool IsFolder(const Uri& uri) {
+    if (uri.key.empty() || uri.key.ends_with('/')) return true;
+    return uri.scheme == Uri::Scheme::kFile && IsLocalFolder(uri.key);
+  }
+
+  static Result<CopyReport> CopyObject(Place& source, Place& target, CopyJob& job) {
     Result<ObjectInfo> info = source.store.Head(source.uri.key);
     if (info.code() == Code::kNotFound && IsFolder(source.uri)) {
       return std::move(info).status().WithContext("a prefix is copied with --recursive");
@@ -181,15 +222,15 @@ class StoreImpl : public Store {
         prefix + name == source.uri.key) {
       return Status(Code::kInvalidArgument, "source and destination are the same object");
     }
-    FB_ASSIGN_OR_RETURN(const auto destination, DestinationFor(target, prefix, false));
-    CopyJob job(&source.store, destination.get(), &target.store, options);
+    FB_ASSIGN_OR_RETURN(auto destination, DestinationFor(target, prefix, false));
+    job.SetDestination(std::move(destination));
     FB_RETURN_IF_ERROR(job.Add(*info, name));
     FB_ASSIGN_OR_RETURN(CopyReport report, job.Finish());
     if (!report.failures.empty()) return std::move(report.failures.front());
     return report;
   }
 
-  static Result<CopyReport> CopyTree(Place& source, Place& target, const CopyOptions& options) {
+  static Result<CopyReport> CopyTree(Place& source, Place& target, CopyJob& job) {
     const auto as_prefix = [](std::string key) {
       if (!key.empty() && !key.ends_with('/')) key += '/';
       return key;
@@ -200,28 +241,28 @@ class StoreImpl : public Store {
         to.starts_with(from)) {
       return Status(Code::kInvalidArgument, "the destination lies inside the source");
     }
-    std::unique_ptr<CopyDestination> destination;
-    std::unique_ptr<CopyJob> job;
     Status added;
-    const Status listed = source.store.ListAll(from, [&](const ObjectInfo& object) {
+    const auto add = [&](const ObjectInfo& object) {
       if (IsOwn(object.key, from)) return true;  // a catalog is of this copy's ETags alone
-      if (!job) {  // nothing is made before there is something to copy
+      if (!job.has_destination()) {  // nothing is made before there is something to copy
         Result<std::unique_ptr<CopyDestination>> made = DestinationFor(target, to, true);
         added = made.status();
         if (!added.ok()) return false;
-        destination = *std::move(made);
-        job = std::make_unique<CopyJob>(&source.store, destination.get(), &target.store, options);
+        job.SetDestination(*std::move(made));
       }
-      added = job->Add(object, object.key.substr(from.size()));
+      added = job.Add(object, object.key.substr(from.size()));
       return added.ok();
+    };
+    const Status listed = source.store.ListAll(from, add, {}, [&](const store::ListSkip& skip) {
+      if (!IsOwn(skip.key, from)) job.LeaveOut(skip);
     });
     FB_RETURN_IF_ERROR(std::move(added));
     FB_RETURN_IF_ERROR(Status(listed).WithContext("listing the source"));
-    if (!job) {
+    if (!job.has_destination()) {
       return Status(Code::kNotFound, "no object is below the source",
                     ErrorDetail{.uri = Uri{source.uri.scheme, source.uri.bucket, from}.ToString()});
     }
-    return job->Finish();
+    return job.Finish();
   }
 
   std::shared_ptr<StoreSet> set_;

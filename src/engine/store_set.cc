@@ -44,13 +44,15 @@ Result<std::unique_ptr<store::ObjectStore>> StoreSet::MakeFileStore() {
 
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std::string& bucket) {
   if (!aws_) {
-    FB_ASSIGN_OR_RETURN(aws_,
-                        store::s3::LoadAwsConfig(options_, store::s3::Environment::Process()));
+    auto loaded = store::s3::LoadAwsConfig(options_, store::s3::Environment::Process());
+    FB_RETURN_IF_ERROR(loaded.status().WithDetail({.from_settings = true}));
+    aws_ = *std::move(loaded);
   }
   if (!transport_) {
-    FB_ASSIGN_OR_RETURN(
-        transport_, net::MakeCurlTransport(
-                        *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl}));
+    auto made = net::MakeCurlTransport(
+        *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl});
+    FB_RETURN_IF_ERROR(made.status().WithDetail({.from_settings = true}));
+    transport_ = *std::move(made);
   }
   FB_ASSIGN_OR_RETURN(auto store, store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_));
   std::shared_ptr<store::MeterStore> meter(std::move(store));

@@ -85,9 +85,16 @@ struct ListRequest {
   RequestOptions options;
 };
 
+// What lies where an object would, and is none: in a folder, a link to nothing or a FIFO.
+struct ListSkip {
+  std::string key;
+  std::string why;
+};
+
 struct ListPage {
   std::vector<ObjectInfo> objects;
   std::vector<std::string> common_prefixes;
+  std::vector<ListSkip> skipped;
   std::string next_token;  // "" at the end
 };
 

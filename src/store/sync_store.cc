@@ -129,7 +129,8 @@ Result<ListPage> SyncStore::List(ListRequest request) const {
 }
 
 Status SyncStore::ListAll(std::string prefix, const std::function<bool(const ObjectInfo&)>& visit,
-                          RequestOptions options) const {
+                          RequestOptions options,
+                          const std::function<void(const ListSkip&)>& on_skip) const {
   ListRequest request{.prefix = std::move(prefix),
                       .delimiter = "",
                       .continuation_token = "",
@@ -141,6 +142,7 @@ Status SyncStore::ListAll(std::string prefix, const std::function<bool(const Obj
     for (const ObjectInfo& object : page.objects) {
       if (!visit(object)) return {};
     }
+    if (on_skip) std::ranges::for_each(page.skipped, on_skip);
     if (page.next_token.empty()) return {};
     if (page.next_token == request.continuation_token) {
       return Status(Code::kDataLoss, "the listing repeats its continuation token",

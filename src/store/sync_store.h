@@ -28,8 +28,10 @@ class SyncStore {
   Result<ListPage> List(ListRequest request) const;
   // Every object under `prefix`, page after page, in the store's order; `visit` returning false
   // ends it. A deadline in `options` is for the whole walk; without one, each page gets its own.
+  // `on_skip`: told of what is no object, when given.
   Status ListAll(std::string prefix, const std::function<bool(const ObjectInfo&)>& visit,
-                 RequestOptions options = {}) const;
+                 RequestOptions options = {},
+                 const std::function<void(const ListSkip&)>& on_skip = nullptr) const;
   Result<PutResult> Put(PutRequest request) const;
   Status Delete(std::string key, RequestOptions options = {}) const;
   Result<std::string> CreateUpload(UploadRequest request) const;
@@ -40,8 +42,10 @@ class SyncStore {
   // request gets its own.
   Result<PutResult> PutLarge(PutRequest request, uint64_t part_bytes = 16ULL << 20) const;
 
-  // Ends what is in flight, and all that is started later, with kCancelled. Any thread.
+  // Ends what is in flight, and all that is started later, with kCancelled. Any thread. Copies of
+  // this object are one with it; those of Anew are not.
   void CancelAll() const;
+  SyncStore Anew() const { return SyncStore(store_, default_timeout_); }
 
   ObjectStore& async() const { return *store_; }
 

@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <system_error>
+#include <thread>
 
 namespace forebay::sys {
 namespace {
@@ -231,7 +233,16 @@ Status Resize(const Fd& file, uint64_t size, std::string_view path) {
   return {};
 }
 
-bool TryLock(const Fd& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
+bool LockWithin(const Fd& file, Duration wait) {
+  // flock itself can only wait without an end.
+  constexpr auto kInterval = std::chrono::milliseconds(10);
+  const auto give_up = std::chrono::steady_clock::now() + wait;
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() >= give_up) return false;
+    std::this_thread::sleep_for(kInterval);
+  }
+  return true;
+}
 
 bool SetAttribute(const Fd& file, const char* name, std::string_view value) {
   return ::fsetxattr(file.get(), name, value.data(), value.size(), 0) == 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/executor.h"
 #include "forebay/status.h"
 
 namespace forebay::sys {
@@ -79,8 +80,9 @@ Status SyncFile(const Fd& file, std::string_view path);
 // Makes the names in a folder durable, where the file system can.
 void SyncDirectory(const Fd& folder);
 Status Resize(const Fd& file, uint64_t size, std::string_view path);
-// An exclusive lock on the open file, of this process and machine; false: another has it.
-bool TryLock(const Fd& file);
+// An exclusive lock on the open file, of this process and machine; false: another has it, and kept
+// it for as long as `wait`.
+bool LockWithin(const Fd& file, Duration wait);
 // A small note kept with the file ("user.forebay.copy"). False, "": the file system has none.
 bool SetAttribute(const Fd& file, const char* name, std::string_view value);
 std::string GetAttribute(const Fd& file, const char* name);

@@ -5,7 +5,8 @@
 // Deviations from S3: keys with empty, "." or ".." segments, with NUL, or with a segment over 255
 // bytes cannot be files (kInvalidArgument); nor can a key that is a prefix of another up to a '/'.
 // Listings show regular files, in byte order; links are followed (when `beneath`, only inside the
-// root); what is no file (sockets, dangling links) is no object, nor is a folder without files.
+// root); what is no file (FIFOs, sockets, dangling links) is named among the page's `skipped`; a
+// folder without files is no prefix.
 #pragma once
 
 #include <array>

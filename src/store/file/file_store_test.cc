@@ -55,6 +55,27 @@ class FileStoreTest : public ::testing::Test {
   std::unique_ptr<sys::WorkPool> pool_ = *sys::WorkPool::Make({.name = "disk", .threads = 2});
 };
 
+TEST_F(FileStoreTest, what_is_no_object_is_named_once_whatever_the_pages) {
+  for (const char* name : {"root/a", "root/c", "root/e/f"}) Write(name, "x");
+  fs::create_symlink("nothing", folder_ / "root/b");
+  fs::create_symlink("nothing", folder_ / "root/d");
+  fs::create_directory_symlink("..", folder_ / "root/e/loop");
+  const auto store = Open(false);
+  for (const int page_keys : {1, 2, 3, 1000}) {
+    ListRequest request{.max_keys = page_keys};
+    std::vector<std::string> keys, skipped;
+    do {
+      const Result<ListPage> page = store->List(request);
+      ASSERT_TRUE(page.ok()) << page.status().ToString();
+      for (const ObjectInfo& object : page->objects) keys.push_back(object.key);
+      for (const ListSkip& skip : page->skipped) skipped.push_back(skip.key);
+      request.continuation_token = page->next_token;
+    } while (!request.continuation_token.empty());
+    EXPECT_EQ(keys, (std::vector<std::string>{"a", "c", "e/f"})) << page_keys;
+    EXPECT_EQ(skipped, (std::vector<std::string>{"b", "d", "e/loop"})) << page_keys;
+  }
+}
+
 TEST_F(FileStoreTest, no_link_leads_out_of_a_closed_root) {
   Write("outside/secret", "secret");
   Write("root/inside/x", "inside");

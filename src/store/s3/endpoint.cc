@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "store/s3/arn.h"
 
@@ -74,9 +75,13 @@ bool IsBelow(std::string_view name, std::string_view domain) {
                             name[name.size() - domain.size() - 1] == '.');
 }
 
+Status BadSetting(std::string text) {
+  return Status(Code::kInvalidArgument, std::move(text), ErrorDetail{.from_settings = true});
+}
+
 Result<Endpoint> ParseEndpointUrl(const std::string& url) {
-  const Status invalid(Code::kInvalidArgument,
-                       fmt::format("the endpoint '{}' is not http[s]://host[:port][/path]", url));
+  const Status invalid =
+      BadSetting(fmt::format("the endpoint '{}' is not http[s]://host[:port][/path]", url));
   Endpoint endpoint;
   const size_t colon = url.find("://");
   if (colon == std::string::npos) return invalid;
@@ -116,7 +121,7 @@ struct Name {
 Result<Endpoint> AwsEndpoint(const EndpointOptions& options, const Name& name,
                              const std::string& region) {
   if (!IsRegionName(region)) {
-    return Status(Code::kInvalidArgument, fmt::format("'{}' is no region", region));
+    return BadSetting(fmt::format("'{}' is no region", region));
   }
   Endpoint endpoint{.scheme = "https", .region = region, .is_aws = true};
   endpoint.domain = AwsDomain(region);
@@ -139,8 +144,8 @@ Result<Endpoint> AwsEndpoint(const EndpointOptions& options, const Name& name,
 Result<Endpoint> OwnEndpoint(const EndpointOptions& options, const Name& name,
                              const std::string& region) {
   if (options.fips || options.accelerate) {
-    return Status(Code::kInvalidArgument,
-                  "FIPS and accelerated endpoints are AWS's: none can be configured beside them");
+    return BadSetting(
+        "FIPS and accelerated endpoints are AWS's: none can be configured beside them");
   }
   FB_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpointUrl(options.endpoint_url));
   endpoint.region = region;
@@ -150,8 +155,8 @@ Result<Endpoint> OwnEndpoint(const EndpointOptions& options, const Name& name,
   if (endpoint.is_aws) endpoint.domain = aws;
   if (!name.label.empty()) {
     if (IsAddress(WithoutPort(endpoint.host))) {
-      return Status(Code::kInvalidArgument, fmt::format("'{}.' cannot be put before the address {}",
-                                                        name.label, endpoint.host));
+      return BadSetting(
+          fmt::format("'{}.' cannot be put before the address {}", name.label, endpoint.host));
     }
     endpoint.host = name.label + "." + endpoint.host;
   }
@@ -262,8 +267,7 @@ bool MayRedirectTo(const Endpoint& endpoint, std::string_view host) {
 
 Result<Endpoint> ResolveEndpoint(const EndpointOptions& options) {
   if (options.style != "auto" && options.style != "path" && options.style != "virtual") {
-    return Status(
-        Code::kInvalidArgument,
+    return BadSetting(
         fmt::format("the addressing style '{}' is not auto, path or virtual", options.style));
   }
   if (options.bucket.starts_with("arn:")) return ResolveAccessPoint(options);

@@ -8,7 +8,9 @@
 
 #include "base/assert.h"
 #include "base/crc64.h"
+#include "base/log.h"
 #include "store/s3/error.h"
+#include "store/s3/trace.h"
 
 namespace forebay::store::s3 {
 namespace {
@@ -201,7 +203,17 @@ Result<net::BodyTarget> Operation::OnHead(const net::HttpHead& head) {
 
 void Operation::OnDone(Status status, const net::HttpTiming& timing) {
   request_id_ = 0;
-  if (asking_ != Asking::kNothing) {
+  const bool own = asking_ == Asking::kNothing;
+  if (GetLogLevel() >= LogLevel::kTrace) {
+    TraceExchange({.verb = verb_,
+                   .own = own,
+                   .detail = detail_,
+                   .head = own ? head_ : answer_,
+                   .text = own ? text_ : answer_text_,
+                   .status = status,
+                   .timing = timing});
+  }
+  if (!own) {
     OnAnswer(std::move(status), timing);
   } else {
     OnOwnDone(std::move(status), timing);

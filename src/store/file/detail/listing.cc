@@ -16,6 +16,7 @@ constexpr int kMaxDepth = 256;
 struct Entry {
   std::string name;  // of a folder: with its final '/', which is what byte order goes by
   bool folder = false;
+  std::string why_not;  // it is a link that cannot be followed
 };
 
 class Lister {
@@ -50,12 +51,20 @@ class Lister {
       if (!entry.name.starts_with(begin) && !(entry.name + "/").starts_with(begin)) continue;
       if (IsPartialName(entry.name)) continue;
       bool is_folder = entry.is_directory;
+      std::string why_not;
       if (!entry.type_known) {
         Result<sys::FileInfo> info = Info(folder + entry.name);
-        if (!info.ok()) continue;  // a dangling link, one that leads outside, or gone by now
-        is_folder = info->directory;
+        if (!info.ok() && !entry.is_symlink) continue;  // gone by now
+        is_folder = info.ok() && info->directory;
+        if (info.code() == Code::kNotFound) {
+          why_not = "a link to nothing";
+        } else if (!info.ok()) {
+          why_not = fmt::format("a link that cannot be followed ({})", info.status().message());
+        }
       }
-      entries.push_back({.name = entry.name + (is_folder ? "/" : ""), .folder = is_folder});
+      entries.push_back({.name = entry.name + (is_folder ? "/" : ""),
+                         .folder = is_folder,
+                         .why_not = std::move(why_not)});
     }
     std::ranges::sort(entries, {}, &Entry::name);
     return entries;
@@ -76,10 +85,16 @@ class Lister {
     FB_ASSIGN_OR_RETURN(const sys::FileInfo info, sys::InfoOf(fd, folder));
     const std::pair id(info.device, info.inode);
     if (std::ranges::find(inside_, id) != inside_.end()) {
+      Skip(path, "a link to a folder that it lies in");
       return Status(Code::kNotFound, "a link's loop");
     }
     inside_.push_back(id);
     return fd;
+  }
+
+  void Skip(const std::string& key, std::string why) {
+    if (probing_ || key <= after_ || !MakeRoom(key)) return;
+    page_.skipped.push_back({.key = key, .why = std::move(why)});
   }
 
   Status Walk(const std::string& folder, const std::string& begin, int depth) {
@@ -91,6 +106,10 @@ class Lister {
     for (size_t i = 0; status.ok() && i < entries->size() && !full_; ++i) {
       const std::string key = folder + (*entries)[i].name;
       if (!key.starts_with(request_.prefix)) continue;
+      if (!(*entries)[i].why_not.empty()) {
+        Skip(key, std::move((*entries)[i].why_not));
+        continue;
+      }
       status = (*entries)[i].folder ? VisitFolder(key, depth) : VisitFile(key);
     }
     inside_.pop_back();
@@ -121,9 +140,16 @@ class Lister {
   Status VisitFile(const std::string& key) {
     if (!after_.empty() && key <= after_ && !probing_) return {};
     Result<sys::FileInfo> info = Info(key);
-    if (info.code() == Code::kNotFound || info.code() == Code::kPermissionDenied) return {};
+    if (info.code() == Code::kNotFound) return {};  // removed while we looked
+    if (info.code() == Code::kPermissionDenied) {
+      Skip(key, info.status().message());
+      return {};
+    }
     FB_RETURN_IF_ERROR(info.status());
-    if (!info->regular) return {};
+    if (!info->regular) {
+      Skip(key, "neither a file nor a folder");
+      return {};
+    }
     if (probing_) {
       found_ = true;
       full_ = true;
@@ -138,7 +164,7 @@ class Lister {
   }
 
   bool MakeRoom(const std::string& key) {
-    if (page_.objects.size() + page_.common_prefixes.size() == limit_) {
+    if (page_.objects.size() + page_.common_prefixes.size() + page_.skipped.size() == limit_) {
       page_.next_token = last_;
       full_ = true;
       return false;
