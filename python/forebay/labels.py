@@ -186,6 +186,13 @@ def _read(labels, store_options):
 def _read_csv(labels, text):
     rows = csv.reader(io.StringIO(text, newline=""))
     header = next(rows, [])
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InvalidArgumentError(
+            f"labels: the header names {', '.join(map(repr, twice))} more than once "
+            f"[uri={labels.uri}]",
+            uri=labels.uri,
+        )
     columns = [[] for _ in header]
     for row in rows:
         if not row:

@@ -60,7 +60,9 @@ class Loader:
         device: ``"cpu"``.
         rank, world_size: this process's slice; None: found from torch.distributed, Ray Train,
             torchrun's, MPI's or Slurm's variables, and printed once.
-        memory: the byte budget of everything fetched and decoded ahead: ``"2GiB"`` or an int.
+        memory: the byte budget of everything fetched and decoded ahead: ``"2GiB"`` or an int. A
+            batch leaves the budget when ``next`` returns it: those that you keep referenced, up to
+            ``held_limit``, come on top.
         runway: how far ahead data is kept ready: ``"auto"`` (measured), seconds (``1.5``,
             ``"1.5s"``), or ``"off"`` or 0 (nothing is fetched ahead).
         decode_threads: None: one less than there are cores.
@@ -180,7 +182,13 @@ class Loader:
             self._at_start_of = loaded.epoch if loaded.position == 0 else None
 
     def metrics(self):
-        """A flat dict of numbers, named as in Prometheus, for any logger."""
+        """A flat dict of numbers, named as in Prometheus, for any logger.
+
+        The data path (samples, stalls by cause, runway, memory, prefetched parts) and the store's
+        side: requests by operation and code, retries by reason, hedges, bytes, and quantiles of
+        the times to the first byte and to the last. Zero before the first ``next``; after
+        ``close`` what they were then.
+        """
         return dict(self._live_core().metrics())
 
     @property
@@ -409,6 +417,8 @@ def _to_core_state(state):
             f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}"
         ) from None
     core_state = _core.LoaderState()
+    for name in ("schema", "seed", "epoch", "position"):
+        values[name] = check.integer(f"state: {name}", values[name])
     for name, value in values.items():
         try:
             setattr(core_state, name, value)

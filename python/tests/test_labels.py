@@ -129,6 +129,7 @@ def test_labels_come_as_tensors_too(drives, tmp_path):
         ('{"time": 1, "scene": "a", "_pad": 1}\n', {}, "prefix"),
         ('{"time": 1, "scene": "a", "_labelled": 1}\n', dict(missing="mask"), "prefix"),
         ("scene,time,v\na,1\n", dict(format="csv"), "line 2"),
+        ("scene,time,v,v\na,1,2,3\n", dict(format="csv"), "'v' more than once"),
     ],
 )
 def test_a_table_that_cannot_be_read_says_where(drives, tmp_path, text, arguments, said):

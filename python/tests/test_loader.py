@@ -206,8 +206,24 @@ def test_what_is_no_state_is_refused(clips, bad):
 
 def test_a_field_of_the_wrong_type_is_named(clips):
     with fb.Loader(clips) as loader:
-        with pytest.raises(fb.InvalidArgumentError, match="position"):
-            loader.load_state_dict({**loader.state_dict(), "position": "x"})
+        for name, value in dict(position="x", epoch=1.5, seed=None, schema="1").items():
+            with pytest.raises(fb.InvalidArgumentError, match=name):
+                loader.load_state_dict({**loader.state_dict(), name: value})
+        for name in ("position", "epoch", "seed", "schema"):
+            with pytest.raises(fb.InvalidArgumentError, match=name):
+                loader.load_state_dict({**loader.state_dict(), name: True})
+
+
+def test_a_state_beyond_the_last_epoch_is_refused(clips):
+    with fb.Loader(clips, batch_size=18, seed=2, epochs=2) as loader:
+        state = loader.state_dict()
+        for place in (dict(epoch=3), dict(epoch=2, position=18), dict(epoch=2**40)):
+            with pytest.raises(fb.InvalidArgumentError, match="beyond this loader's 2 epochs"):
+                loader.load_state_dict(state | place)
+        loader.load_state_dict(state | dict(epoch=2))  # the end itself
+        assert samples_of(loader) == []
+        loader.load_state_dict(state | dict(epoch=1))
+        assert len(samples_of(loader)) == 3
 
 
 def test_set_epoch_goes_to_its_start(clips):
@@ -410,6 +426,13 @@ def test_metrics_are_a_flat_dict_of_numbers(clips):
     assert all(isinstance(value, float) for value in metrics.values())
     assert all(name.startswith("forebay_") for name in metrics)
     assert metrics["forebay_samples_total"] == 52
+    gets = metrics['forebay_store_requests_total{op="get",code="ok"}']
+    assert gets > 0
+    assert metrics['forebay_store_bytes_total{op="get"}'] >= metrics["forebay_used_bytes_total"] > 0
+    times = "forebay_store_request_duration_seconds"
+    assert metrics[times + '_count{op="get",phase="ttfb"}'] == gets
+    assert metrics[times + '{op="get",phase="ttfb",quantile="0.99"}'] > 0
+    assert metrics["forebay_store_requests_in_flight"] == 0
 
 
 def test_a_pickled_loader_goes_on_where_it_stood(clips):

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "engine/open_catalog.h"
 #include "engine/pipeline.h"
+#include "engine/store_metrics.h"
 #include "engine/store_set.h"
 #include "feed/batch_layout.h"
 #include "feed/video_clips.h"
@@ -91,13 +92,17 @@ class ClipsLoader : public Loader {
   void SetSpecs();
   // The pipeline, made on first use; kCancelled once closed.
   Result<std::shared_ptr<engine::Pipeline>> Start() FB_EXCLUDES(mutex_);
-  Result<std::shared_ptr<engine::Pipeline>> MakePipeline() const;
+  Result<std::shared_ptr<engine::Pipeline>> MakePipeline() FB_EXCLUDES(mutex_);
   std::shared_ptr<engine::Pipeline> pipeline() const FB_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     return pipeline_;
   }
   // All zero before the pipeline was made; the last ones known once it is gone.
-  engine::PipelineNumbers LatestNumbers() const FB_EXCLUDES(mutex_);
+  struct Numbers {
+    engine::PipelineNumbers pipeline;
+    store::StoreCounters store;
+  };
+  Numbers LatestNumbers() const FB_EXCLUDES(mutex_);
   bool AtEnd() const;  // no further epoch
   std::optional<order::BatchSlice> Slice() const;
   void BeginWait(const engine::Pipeline& pipeline);
@@ -123,7 +128,8 @@ class ClipsLoader : public Loader {
   // and the last to let go takes it down.
   mutable Mutex mutex_;
   std::shared_ptr<engine::Pipeline> pipeline_ FB_GUARDED_BY(mutex_);
-  mutable engine::PipelineNumbers last_numbers_ FB_GUARDED_BY(mutex_);
+  std::shared_ptr<engine::StoreSet> stores_ FB_GUARDED_BY(mutex_);  // the pipeline's
+  mutable Numbers last_numbers_ FB_GUARDED_BY(mutex_);
 
   // Consumer's thread.
   std::atomic<bool> closed_ = false;
@@ -216,12 +222,14 @@ void ClipsLoader::SetSpecs() {
   if (!options_.drop_last) specs_.push_back({"_pad", "bool", {batch}});
 }
 
-Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::MakePipeline() const {
-  FB_ASSIGN_OR_RETURN(const auto stores, engine::StoreSet::Make(store_options_));
+Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::MakePipeline() {
+  FB_ASSIGN_OR_RETURN(auto stores, engine::StoreSet::Make(store_options_));
   FB_ASSIGN_OR_RETURN(const store::Uri source, store::ParseUri(clips_options_.uri));
   FB_ASSIGN_OR_RETURN(auto store, stores->StoreFor(source));
   FB_ASSIGN_OR_RETURN(auto pipeline, engine::Pipeline::Make(*dataset_, std::move(store), objects_,
                                                             pipeline_options_));
+  const MutexLock lock(mutex_);
+  stores_ = std::move(stores);
   return std::shared_ptr<engine::Pipeline>(std::move(pipeline));
 }
 
@@ -405,6 +413,14 @@ Status ClipsLoader::LoadState(const LoaderState& state) {
                   fmt::format("epoch {}, position {} are no place in {} samples", state.epoch,
                               state.position, order_.samples));
   }
+  const bool past =
+      state.epoch > options_.epochs || (state.epoch == options_.epochs && state.position > 0);
+  if (options_.epochs >= 0 && past) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("the state's epoch {}, position {} lies beyond this loader's {} "
+                              "epochs",
+                              state.epoch, state.position, options_.epochs));
+  }
   skips_ = state.skips;
   Seek(static_cast<uint64_t>(state.epoch), static_cast<uint64_t>(state.position));
   return {};
@@ -437,11 +453,19 @@ std::string ClipsLoader::RunwayReason() const {
   return numbers.ok() ? numbers->runway_reason : numbers.status().ToString();
 }
 
-engine::PipelineNumbers ClipsLoader::LatestNumbers() const {
+ClipsLoader::Numbers ClipsLoader::LatestNumbers() const {
+  std::shared_ptr<engine::StoreSet> stores;
   if (const auto running = pipeline()) {
     auto numbers = running->Numbers();
     const MutexLock lock(mutex_);
-    if (numbers.ok()) last_numbers_ = *std::move(numbers);
+    if (numbers.ok()) last_numbers_.pipeline = *std::move(numbers);
+    stores = stores_;
+  }
+  if (stores) {
+    const auto counters = stores->Counters();
+    const MutexLock lock(mutex_);
+    // One data set, one store.
+    if (!counters.empty()) last_numbers_.store = counters.begin()->second;
   }
   const MutexLock lock(mutex_);
   return last_numbers_;
@@ -449,8 +473,9 @@ engine::PipelineNumbers ClipsLoader::LatestNumbers() const {
 
 std::map<std::string, double> ClipsLoader::Metrics() const {
   std::map<std::string, double> m;
-  const engine::PipelineNumbers latest = LatestNumbers();
-  const engine::PipelineNumbers* numbers = &latest;
+  const Numbers latest = LatestNumbers();
+  engine::AddStoreMetrics(latest.store, &m);
+  const engine::PipelineNumbers* numbers = &latest.pipeline;
   const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
   const feed::FeedStats& feed = numbers->feed;
   const fetch::FetchStats& fetch = numbers->fetch;
@@ -466,7 +491,6 @@ std::map<std::string, double> ClipsLoader::Metrics() const {
   m["forebay_runway_batches"] = numbers->runway_batches;
   m["forebay_stage_busy_ratio{stage=\"decode\"}"] = numbers->decode_busy_ratio;
   m["forebay_decode_busy_seconds_total"] = seconds(feed.decode_busy);
-  m["forebay_store_requests_total{op=\"get\"}"] = count(fetch.gets);
   m["forebay_store_read_bytes_total"] = count(fetch.bytes_fetched);
   m["forebay_used_bytes_total"] = count(feed.bytes_used);
   m["forebay_cache_read_bytes_total{tier=\"memory\"}"] = count(fetch.bytes_from_memory);
@@ -486,11 +510,13 @@ std::map<std::string, double> ClipsLoader::Metrics() const {
 }
 
 void ClipsLoader::Close() {
-  (void)LatestNumbers();                   // what Metrics says from now on
-  std::shared_ptr<engine::Pipeline> last;  // taken down after the lock is gone
+  (void)LatestNumbers();                     // what Metrics says from now on
+  std::shared_ptr<engine::StoreSet> stores;  // both taken down after the lock is gone
+  std::shared_ptr<engine::Pipeline> last;
   const MutexLock lock(mutex_);
   closed_ = true;
   last.swap(pipeline_);
+  stores.swap(stores_);
   if (last) last->delivery().Close();  // wakes a consumer that waits
 }
 

@@ -55,9 +55,15 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
     transport_ = *std::move(made);
   }
   FB_ASSIGN_OR_RETURN(auto store, store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_));
-  std::shared_ptr<store::MeterStore> meter(std::move(store));
+  meters_[store->root_uri()] = store;
+  return std::shared_ptr<store::ObjectStore>(std::move(store));
+}
+
+std::shared_ptr<store::ObjectStore> StoreSet::Metered(std::shared_ptr<store::ObjectStore> store) {
+  auto meter = std::make_shared<store::MeterStore>(std::move(store),
+                                                   std::make_shared<store::StoreCounters>());
   meters_[meter->root_uri()] = meter;
-  return std::shared_ptr<store::ObjectStore>(std::move(meter));
+  return meter;
 }
 
 std::map<std::string, store::StoreCounters> StoreSet::Counters() {
@@ -91,11 +97,13 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::StoreFor(const store::Uri&
   if (store) return Share(store.get());
   switch (uri.scheme) {
     case store::Uri::Scheme::kFile: {
-      FB_ASSIGN_OR_RETURN(store, MakeFileStore());
+      FB_ASSIGN_OR_RETURN(auto files, MakeFileStore());
+      store = Metered(std::move(files));
       break;
     }
     case store::Uri::Scheme::kMemory:
-      store = store::MemoryStore::Make(loop_.get(), {.name = uri.bucket, .latency = nullptr});
+      store =
+          Metered(store::MemoryStore::Make(loop_.get(), {.name = uri.bucket, .latency = nullptr}));
       break;
     case store::Uri::Scheme::kS3: {
       FB_ASSIGN_OR_RETURN(store, MakeBucketStore(uri.bucket));

@@ -33,7 +33,7 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   // for the same bucket. Errors: kPermissionDenied (no credentials for S3), kInvalidArgument
   // (AWS settings, bucket).
   Result<std::shared_ptr<store::ObjectStore>> StoreFor(const store::Uri& uri) FB_EXCLUDES(mutex_);
-  // What each S3 store has done so far, by root URI. Any thread; waits for the io loop's turn.
+  // What each store has done so far, by root URI. Any thread; waits for the io loop's turn.
   std::map<std::string, store::StoreCounters> Counters() FB_EXCLUDES(mutex_);
   sys::EventLoop& io_loop() { return *loop_; }
   const StoreOptions& options() const { return options_; }
@@ -42,6 +42,8 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   explicit StoreSet(StoreOptions options) : options_(std::move(options)) {}
   Result<std::unique_ptr<store::ObjectStore>> MakeFileStore() FB_REQUIRES(mutex_);
   Result<std::shared_ptr<store::ObjectStore>> MakeBucketStore(const std::string& bucket)
+      FB_REQUIRES(mutex_);
+  std::shared_ptr<store::ObjectStore> Metered(std::shared_ptr<store::ObjectStore> store)
       FB_REQUIRES(mutex_);
   std::shared_ptr<store::ObjectStore> Share(store::ObjectStore* store);
 
