@@ -331,6 +331,9 @@ TEST_P(StoreConformance, a_large_put_goes_up_in_parts) {
   ASSERT_TRUE(put.ok()) << put.status().ToString();
   EXPECT_TRUE(Whole(Key("large"), head.size() + tail.size()) == head + tail);
   EXPECT_EQ(sync_->Head(Key("large"))->etag, put->etag);
+  put = sync_->PutLarge({.key = Key("large"), .body = {AsBytes(tail)}, .if_none_match = true},
+                        part_bytes);
+  EXPECT_EQ(put.code(), Code::kPreconditionFailed);
 }
 
 TEST_P(StoreConformance, callbacks_run_once_on_the_executor_and_never_inside_the_start) {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "store/file/file_store.h"
+#include "store/part_size.h"
 
 namespace forebay::engine {
 namespace {
 
 constexpr uint64_t kFilePartBytes = 8ULL << 20;
 constexpr uint64_t kStorePartBytes = 16ULL << 20;
-constexpr uint64_t kMaxParts = 10'000;
 constexpr auto kAbortTimeout = std::chrono::seconds(2);
 
 class FileSink : public CopySink {
@@ -84,11 +84,11 @@ class FileDestination : public CopyDestination {
 
 class StoreSink : public CopySink {
  public:
-  StoreSink(store::SyncStore* store, std::string key, uint64_t size)
+  StoreSink(store::SyncStore* store, std::string key, uint64_t size, uint64_t part_bytes)
       : store_(store),
         key_(std::move(key)),
         size_(size),
-        part_bytes_(std::max(kStorePartBytes, (size + kMaxParts - 1) / kMaxParts)),
+        part_bytes_(part_bytes),
         etags_(size == 0 ? 1 : (size + part_bytes_ - 1) / part_bytes_) {}
 
   Status Begin() {
@@ -117,7 +117,10 @@ class StoreSink : public CopySink {
     if (etags_.size() == 1) return {};
     store::UploadRequest upload = Upload();
     upload.part_etags = etags_;
-    FB_RETURN_IF_ERROR(store_->CompleteUpload(upload).status());
+    if (Status done = store_->CompleteUpload(upload).status(); !done.ok()) {
+      Abandon();
+      return done;
+    }
     FB_ASSIGN_OR_RETURN(const store::ObjectInfo info, store_->Head(key_));
     if (info.size == size_) return {};
     return Status(Code::kDataLoss, fmt::format("the upload has {} bytes, not {}", info.size, size_),
@@ -153,7 +156,9 @@ class StoreDestination : public CopyDestination {
 
   Result<std::unique_ptr<CopySink>> Begin(const std::string& name,
                                           const PartSource& source) override {
-    auto sink = std::make_unique<StoreSink>(store_, prefix_ + name, source.size);
+    FB_ASSIGN_OR_RETURN(const uint64_t part_bytes,
+                        store::PartBytesFor(source.size, kStorePartBytes));
+    auto sink = std::make_unique<StoreSink>(store_, prefix_ + name, source.size, part_bytes);
     FB_RETURN_IF_ERROR(sink->Begin());
     return sink;
   }

@@ -10,13 +10,13 @@
 
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "store/part_size.h"
 
 namespace forebay::store {
 namespace {
 
 // The store keeps the deadline itself; the waiter only steps in when it does not.
 constexpr Duration kGrace = std::chrono::seconds(1);
-constexpr uint64_t kMaxParts = 10'000;
 constexpr size_t kPartsInFlight = 4;
 
 // Where a callback leaves its result and a thread waits for it.
@@ -297,13 +297,19 @@ Status SyncStore::ReadLarge(ReadRequest request, uint64_t part_bytes) const {
 
 Result<PutResult> SyncStore::PutLarge(PutRequest request, uint64_t part_bytes) const {
   const uint64_t size = TotalSize(request.body);
-  // Only a single put can be conditional.
-  if (size <= part_bytes || request.if_none_match) return Put(std::move(request));
-  part_bytes = std::max(part_bytes, (size + kMaxParts - 1) / kMaxParts);
+  FB_ASSIGN_OR_RETURN(part_bytes, PartBytesFor(size, part_bytes));
+  if (size <= part_bytes) return Put(std::move(request));
+  // In vain if it is there; and not every store keeps the condition when it completes an upload.
+  if (request.if_none_match && Head(request.key, request.options).ok()) {
+    return Status(Code::kPreconditionFailed, "the key exists already",
+                  ErrorDetail{.uri = store_->root_uri() + "/" + request.key});
+  }
   UploadRequest upload{.key = request.key,
                        .upload_id = "",
                        .part_etags = {},
                        .content_type = request.content_type,
+                       .if_none_match = request.if_none_match,
+                       .if_match = request.if_match,
                        .options = request.options};
   FB_ASSIGN_OR_RETURN(upload.upload_id, CreateUpload(upload));
   ObjectStore* store = store_.get();

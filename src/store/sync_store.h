@@ -38,8 +38,9 @@ class SyncStore {
   Result<PutResult> PutPart(PartRequest request) const;
   Result<PutResult> CompleteUpload(UploadRequest request) const;
   Status AbortUpload(UploadRequest request) const;
-  // Multipart above `part_bytes`, parts in parallel, abort on failure. Without a deadline, each
-  // request gets its own.
+  // Multipart above `part_bytes` (more where an object needs it), parts in parallel, abort on
+  // failure; its conditions hold when it is completed. Without a deadline, each request gets its
+  // own.
   Result<PutResult> PutLarge(PutRequest request, uint64_t part_bytes = 16ULL << 20) const;
 
   // Ends what is in flight, and all that is started later, with kCancelled. Any thread. Copies of
