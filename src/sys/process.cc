@@ -1,0 +1,157 @@
+#include "sys/process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+
+#include "sys/fd.h"
+
+extern char** environ;
+
+namespace forebay::sys {
+namespace {
+
+constexpr std::chrono::milliseconds kTick(20);  // how soon a stop is noticed
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Result<Pipe> MakePipe() {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return ErrnoStatus(errno, "making", "a pipe");
+  return Pipe{.read = Fd(fds[0]), .write = Fd(fds[1])};
+}
+
+// A child as a program started by hand would be: no signal blocked or ignored.
+Result<pid_t> Spawn(const std::vector<std::string>& argv, const Fd& output) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, output.get(), 1);
+  sigset_t signals;
+  sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  sigaddset(&signals, SIGPIPE);
+  sigaddset(&signals, SIGINT);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return ErrnoStatus(error, "starting", argv[0]);
+  return child;
+}
+
+// Reads to the end of the output. The child may have closed it and run on.
+Status ReadAll(const Fd& from, Time until, size_t max_output, const std::atomic<bool>& stop,
+               std::string& output) {
+  std::array<char, 4096> buffer;
+  for (;;) {
+    if (stop) return Status(Code::kCancelled, "stopped");
+    if (std::chrono::steady_clock::now() >= until) {
+      return Status(Code::kDeadlineExceeded, "it did not end in time");
+    }
+    pollfd entry{.fd = from.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, static_cast<int>(kTick.count())) <= 0) continue;
+    const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "reading", "its output");
+    if (n == 0) return {};
+    if (output.size() + static_cast<size_t>(n) > max_output) {
+      return Status(Code::kResourceExhausted, "it says more than it may");
+    }
+    output.append(buffer.data(), static_cast<size_t>(n));
+  }
+}
+
+Status WaitForEnd(pid_t child, Time until, const std::atomic<bool>& stop, int& state) {
+  for (;;) {
+    const pid_t ended = ::waitpid(child, &state, WNOHANG);
+    if (ended == child) return {};
+    // Somebody else of this program has waited for it: its state is lost.
+    if (ended < 0 && errno != EINTR) return ErrnoStatus(errno, "waiting for", "it");
+    if (stop) return Status(Code::kCancelled, "stopped");
+    if (std::chrono::steady_clock::now() >= until) {
+      return Status(Code::kDeadlineExceeded, "it did not end in time");
+    }
+    std::this_thread::sleep_for(kTick / 10);
+  }
+}
+
+}  // namespace
+
+Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration limit,
+                                 size_t max_output, const std::atomic<bool>& stop) {
+  if (argv.empty()) return Status(Code::kInvalidArgument, "there is no program to run");
+  const Time until = std::chrono::steady_clock::now() + limit;
+  FB_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+  FB_ASSIGN_OR_RETURN(const pid_t child, Spawn(argv, pipe.write));
+  pipe.write = Fd();
+  ProcessResult result;
+  int state = 0;
+  Status status = ReadAll(pipe.read, until, max_output, stop, result.output);
+  if (status.ok()) status = WaitForEnd(child, until, stop, state);
+  if (!status.ok()) {
+    ::kill(child, SIGKILL);
+    while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
+    }
+    return std::move(status).WithContext(argv[0]);
+  }
+  result.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+  return result;
+}
+
+Result<std::vector<std::string>> SplitCommand(const std::string& command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool inside = false;  // of a word, which may be empty: ''
+  char quote = 0;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
+      const char next = command[++i];
+      // Inside "..." it means something before " and \ alone.
+      if (quote == '"' && next != '"' && next != '\\') word += c;
+      word += next;
+      inside = true;
+    } else if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        word += c;
+      }
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      inside = true;
+    } else if (!blank) {
+      word += c;
+      inside = true;
+    } else if (inside) {
+      words.push_back(std::move(word));
+      word.clear();
+      inside = false;
+    }
+  }
+  if (quote != 0) return Status(Code::kInvalidArgument, "a quote without its end");
+  if (inside) words.push_back(std::move(word));
+  return words;
+}
+
+}  // namespace forebay::sys
