@@ -126,6 +126,7 @@ class CliTest : public ::testing::Test {
  protected:
   CliTest() {
     environment_["HOME"] = folder_.path();
+    environment_["AWS_EC2_METADATA_DISABLED"] = "true";
     for (const char* name : {"PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
       if (const char* value = std::getenv(name)) environment_[name] = value;
     }

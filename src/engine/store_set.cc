@@ -44,8 +44,11 @@ Result<std::unique_ptr<store::ObjectStore>> StoreSet::MakeFileStore() {
 
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std::string& bucket) {
   if (!aws_) {
-    auto loaded = store::s3::LoadAwsConfig(options_, store::s3::Environment::Process());
+    const store::s3::Environment environment = store::s3::Environment::Process();
+    auto loaded = store::s3::LoadAwsConfig(options_, environment);
     FB_RETURN_IF_ERROR(loaded.status().WithDetail({.from_settings = true}));
+    Status opened = store::s3::OpenCredentials(*loaded, environment, options_.verify_ssl);
+    FB_RETURN_IF_ERROR(std::move(opened).WithDetail({.from_settings = true}));
     aws_ = *std::move(loaded);
   }
   if (!transport_) {

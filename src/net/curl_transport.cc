@@ -29,12 +29,15 @@ constexpr long kMaxIdleSeconds = 4;
 // Spare handles keep their buffers: 16 MiB of each kind at most.
 constexpr std::array<size_t, 2> kMaxSpareHandles{256, 32};  // small, large buffer
 
-bool IsLoopback(std::string_view url) {
+// This machine, and the services that a cloud gives it under link-local addresses: no proxy is
+// between.
+bool IsNear(std::string_view url) {
   const size_t begin = url.find("://") + 3;
   std::string_view host = url.substr(begin, url.find_first_of("/?", begin) - begin);
-  if (host.starts_with("[::1]")) return true;
+  if (host.starts_with("[::1]") || host.starts_with("[fd00:ec2:")) return true;
   host = host.substr(0, host.find(':'));
-  return host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.");
+  return host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") ||
+         host.starts_with("169.254.");
 }
 
 Code CodeOf(CURLcode result) {
@@ -320,7 +323,7 @@ void CurlTransport::SetOptions(Transfer& transfer) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_bundle.c_str());
     curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
   }
-  if (IsLoopback(request.url)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (IsNear(request.url)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &OnHeaderLine);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &OnBodyBytes);

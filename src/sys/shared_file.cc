@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <vector>
 
 namespace forebay::sys {
@@ -60,12 +61,9 @@ FileLock::~FileLock() {
 
 Result<SharedFile> SharedFile::Open(const std::string& runtime_dir, const std::string& name) {
   std::vector<std::string> folders;
-  if (!runtime_dir.empty()) {
-    folders = {runtime_dir + "/forebay"};
-  } else {
-    folders = {fmt::format("/dev/shm/forebay-{}", ::geteuid()),
-               fmt::format("/tmp/forebay-{}", ::geteuid())};
-  }
+  if (!runtime_dir.empty()) folders.push_back(runtime_dir + "/forebay");
+  folders.push_back(fmt::format("/dev/shm/forebay-{}", ::geteuid()));
+  folders.push_back(fmt::format("/tmp/forebay-{}", ::geteuid()));
   Status failure;
   for (std::string& path : folders) {
     Result<Fd> folder = OpenFolder(path);
@@ -109,6 +107,18 @@ Status SharedFile::Write(const FileLock&, std::string_view text) const {
   FB_RETURN_IF_ERROR(Resize(file, 0, fresh));
   FB_RETURN_IF_ERROR(WriteAt(file, 0, AsBytes(text), fresh));
   return Rename(folder_, fresh, name_);
+}
+
+Status ReplacePrivateFile(const std::string& path, std::string_view text) {
+  std::string fresh = path + ".XXXXXX";
+  const Fd file(::mkostemp(fresh.data(), O_CLOEXEC));  // 0600
+  if (!file.valid()) return ErrnoStatus(errno, "making", fresh);
+  Status status = WriteAt(file, 0, AsBytes(text), fresh);
+  if (status.ok() && ::rename(fresh.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, "naming", path);
+  }
+  if (!status.ok()) ::unlink(fresh.c_str());
+  return status;
 }
 
 }  // namespace forebay::sys

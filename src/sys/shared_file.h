@@ -18,7 +18,7 @@ class FileLock {
  public:
   explicit FileLock(Fd file) : file_(std::move(file)) {}
   FileLock(FileLock&&) = default;
-  FileLock& operator=(FileLock&&) = delete;
+  FileLock& operator=(FileLock&&) = default;
   ~FileLock();
 
  private:
@@ -27,10 +27,10 @@ class FileLock {
 
 class SharedFile {
  public:
-  // The file `name` (no slash in it) in the user's folder: `runtime_dir`/forebay when
-  // `runtime_dir` is given (what $XDG_RUNTIME_DIR says), else /dev/shm/forebay-UID, which is never
-  // on a disk, else /tmp/forebay-UID. The folder is made when missing. kPermissionDenied when it is
-  // a link, another user's, or open to others.
+  // The file `name` (no slash in it) in the user's folder: `runtime_dir`/forebay when that can be
+  // had (`runtime_dir` is what $XDG_RUNTIME_DIR says, "" for nothing), else /dev/shm/forebay-UID,
+  // which is never on a disk, else /tmp/forebay-UID. The folder is made when missing.
+  // kPermissionDenied when it is a link, another user's, or open to others.
   static Result<SharedFile> Open(const std::string& runtime_dir, const std::string& name);
 
   // The whole text. kNotFound: there is none yet; kPermissionDenied as for the folder; kDataLoss:
@@ -52,5 +52,8 @@ class SharedFile {
   std::string folder_path_;
   std::string name_;
 };
+
+// Replaces a file anywhere by one that is closed to others, whole or not at all.
+Status ReplacePrivateFile(const std::string& path, std::string_view text);
 
 }  // namespace forebay::sys

@@ -57,7 +57,27 @@ TEST(SharedFile, a_folder_that_is_open_a_link_or_a_file_is_not_used) {
   fs::remove(path);
   std::ofstream(path) << "x";
   EXPECT_EQ(SharedFile::Open(folder.path(), "note").code(), Code::kPermissionDenied);
-  EXPECT_FALSE(SharedFile::Open(folder / "missing", "note").ok());
+}
+
+TEST(SharedFile, without_a_runtime_folder_the_users_own_one_is_used) {
+  const TempFolder folder;
+  const SharedFile file = *SharedFile::Open(folder / "missing", "forebay-test-note");
+  EXPECT_TRUE(file.path().starts_with("/dev/shm/forebay-") ||
+              file.path().starts_with("/tmp/forebay-"))
+      << file.path();
+}
+
+TEST(ReplacePrivateFile, leaves_one_whole_file_closed_to_others) {
+  const TempFolder folder;
+  std::ofstream(folder / "f") << "a long old text";
+  ASSERT_EQ(::chmod((folder / "f").c_str(), 0644), 0);
+  ASSERT_TRUE(ReplacePrivateFile(folder / "f", "new").ok());
+  struct stat info{};
+  ASSERT_EQ(::stat((folder / "f").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  EXPECT_EQ(info.st_size, 3);
+  EXPECT_FALSE(ReplacePrivateFile(folder / "no/f", "new").ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
 TEST(SharedFile, a_file_that_is_open_a_link_or_huge_is_not_read) {

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "store/s3/credentials/profile.h"
+#include "store/s3/credentials/spec.h"
 
 namespace forebay::store::s3 {
 namespace {
@@ -22,39 +23,6 @@ std::string FirstOf(std::initializer_list<std::string> candidates) {
     if (!candidate.empty()) return candidate;
   }
   return "";
-}
-
-// Both or neither: half a pair is a mistake worth a word.
-Status CheckPair(const std::string& id, const std::string& secret, std::string_view where) {
-  if (id.empty() == secret.empty()) return {};
-  return Status(Code::kPermissionDenied,
-                fmt::format("credentials from {} lack the {}", where,
-                            id.empty() ? "access key id" : "secret access key"));
-}
-
-Result<Credentials> FindCredentials(const StoreOptions& options, const Profiles& profiles,
-                                    const std::string& profile, const Environment& environment) {
-  if (options.no_sign_request) return Credentials{.anonymous = true};
-  std::string tried;
-  // A profile given as an option outranks the environment's keys; AWS_PROFILE alone does not.
-  if (options.profile.empty()) {
-    Credentials found{.access_key_id = environment.Text("AWS_ACCESS_KEY_ID"),
-                      .secret_access_key = environment.Text("AWS_SECRET_ACCESS_KEY"),
-                      .session_token = environment.Text("AWS_SESSION_TOKEN")};
-    FB_RETURN_IF_ERROR(CheckPair(found.access_key_id, found.secret_access_key, "the environment"));
-    if (!found.access_key_id.empty()) return found;
-    tried = "AWS_ACCESS_KEY_ID in the environment, ";
-  }
-  Credentials found{.access_key_id = profiles.Get(profile, "aws_access_key_id"),
-                    .secret_access_key = profiles.Get(profile, "aws_secret_access_key"),
-                    .session_token = profiles.Get(profile, "aws_session_token")};
-  FB_RETURN_IF_ERROR(CheckPair(found.access_key_id, found.secret_access_key,
-                               fmt::format("profile '{}'", profile)));
-  if (!found.access_key_id.empty()) return found;
-  return Status(Code::kPermissionDenied,
-                fmt::format("no credentials found; tried {}profile '{}' in {} and {}; for public "
-                            "buckets ask for unsigned requests",
-                            tried, profile, profiles.credentials_path(), profiles.config_path()));
 }
 
 int AttemptsOf(const StoreOptions& options, const std::string& text) {
@@ -163,7 +131,6 @@ Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& 
                               profiles.credentials_path(), profiles.config_path()));
   }
   AwsConfig config;
-  FB_ASSIGN_OR_RETURN(config.credentials, FindCredentials(options, profiles, profile, environment));
   config.region = FirstOf({options.region, environment.Text("AWS_REGION"),
                            environment.Text("AWS_DEFAULT_REGION"), profiles.Get(profile, "region"),
                            "us-east-1"});
@@ -178,6 +145,16 @@ Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& 
   config.max_attempts = AttemptsOf(options, FirstOf({environment.Text("AWS_MAX_ATTEMPTS"),
                                                      profiles.Get(profile, "max_attempts")}));
   ReadRequestSettings(environment, profiles, profile, config);
+  FB_ASSIGN_OR_RETURN(CredentialSpec spec, ChooseCredentials({.options = options,
+                                                              .environment = environment,
+                                                              .profiles = profiles,
+                                                              .profile = profile,
+                                                              .region = config.region}));
+  if (spec.kind == CredentialSpec::Kind::kFixed) {
+    config.credentials = std::move(spec.fixed);
+  } else {
+    config.fetched_by = std::make_shared<CredentialSpec>(std::move(spec));
+  }
   return config;
 }
 

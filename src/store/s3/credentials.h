@@ -34,11 +34,14 @@ struct Environment {
 };
 
 class CredentialsProvider;
+struct CredentialSpec;
 
 // StoreOptions with every empty field filled from the environment and the profile.
 struct AwsConfig {
-  Credentials credentials;
-  // Who signs; null: `credentials`, for ever.
+  Credentials credentials;  // empty when they have to be fetched
+  // How to fetch them; null: `credentials` are what there is.
+  std::shared_ptr<const CredentialSpec> fetched_by;
+  // Who signs (OpenCredentials sets it); null: `credentials`, for ever.
   std::shared_ptr<CredentialsProvider> provider;
   std::string region;        // "us-east-1" when nothing says otherwise
   std::string endpoint_url;  // "": AWS's own
@@ -56,8 +59,13 @@ struct AwsConfig {
 
 // Order: the option; for credentials without an explicit profile, the environment; the profile
 // (option, AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where
-// AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say. kPermissionDenied, naming what was tried,
-// when there are no credentials and anonymous access was not asked for.
+// AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say; for credentials then the container's agent
+// and the instance's metadata service. Reads small files; asks nobody. kPermissionDenied, naming
+// what was tried, when nothing can give credentials and anonymous access was not asked for.
 Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& environment);
+
+// Sets config.provider when the credentials have to be fetched: the process's one for that source,
+// which fetches on a thread of its own. Does not wait for the first fetch.
+Status OpenCredentials(AwsConfig& config, const Environment& environment, bool verify_tls);
 
 }  // namespace forebay::store::s3

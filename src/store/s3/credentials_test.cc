@@ -2,22 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include "store/s3/credentials/spec.h"
+#include "testing/fake_environment.h"
 
 namespace forebay::store::s3 {
 namespace {
 
-using Texts = std::map<std::string, std::string>;
+using forebay::testing::Texts;
 
 Environment Fake(Texts variables, Texts files = {}) {
-  variables.emplace("HOME", "/home/u");
-  const auto find = [](const Texts& texts, const std::string& name) -> std::optional<std::string> {
-    const auto found = texts.find(name);
-    if (found == texts.end()) return std::nullopt;
-    return found->second;
-  };
-  return {.variable = [=](const std::string& name) { return find(variables, name); },
-          .file = [=](const std::string& path) { return find(files, path); }};
+  return forebay::testing::FakeEnvironment(std::move(variables), std::move(files));
 }
 
 constexpr char kCredentialsFile[] =
@@ -164,7 +158,8 @@ TEST(AwsConfig, anonymous_access_is_never_assumed_and_needs_nothing) {
 }
 
 TEST(AwsConfig, without_credentials_the_error_names_what_was_tried_and_no_secret) {
-  auto config = LoadAwsConfig({}, Fake({}, {{"/home/u/.aws/credentials", "[other]\nx=y\n"}}));
+  const Texts alone{{"AWS_EC2_METADATA_DISABLED", "true"}};
+  auto config = LoadAwsConfig({}, Fake(alone, {{"/home/u/.aws/credentials", "[other]\nx=y\n"}}));
   ASSERT_EQ(config.code(), Code::kPermissionDenied);
   const std::string text = config.status().ToString();
   for (const char* part :
@@ -173,7 +168,8 @@ TEST(AwsConfig, without_credentials_the_error_names_what_was_tried_and_no_secret
   }
   EXPECT_EQ(LoadAwsConfig({.profile = "absent"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
   EXPECT_EQ(LoadAwsConfig({.profile = "half"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
-  EXPECT_EQ(LoadAwsConfig({.profile = "empty"}, Fake({}, kFiles)).code(), Code::kPermissionDenied);
+  EXPECT_EQ(LoadAwsConfig({.profile = "empty"}, Fake(alone, kFiles)).code(),
+            Code::kPermissionDenied);
   auto half = LoadAwsConfig({}, Fake({{"AWS_SECRET_ACCESS_KEY", "SECRETVALUE"}}, kFiles));
   EXPECT_EQ(half.code(), Code::kPermissionDenied);
   EXPECT_EQ(half.status().ToString().find("SECRETVALUE"), std::string::npos);
