@@ -96,7 +96,7 @@ Result<std::string> SharedFile::Read() const {
 
 std::optional<FileLock> SharedFile::TryLock() const {
   Result<Fd> file = OpenOwn(name_ + kLockSuffix, O_RDWR | O_CREAT);
-  if (!file.ok() || !sys::TryLock(*file)) return std::nullopt;
+  if (!file.ok() || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return FileLock(*std::move(file));
 }
 
