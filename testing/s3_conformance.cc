@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "net/curl_transport.h"
+#include "net/routed_transport.h"
 #include "store/s3/s3_store.h"
 #include "sys/event_loop.h"
 
@@ -39,7 +39,7 @@ struct Stack {
 std::shared_ptr<store::ObjectStore> Open(const store::s3::S3StoreOptions& options) {
   auto stack = std::make_shared<Stack>();
   stack->loop = *sys::EventLoop::Make("test-s3");
-  stack->transport = *net::MakeCurlTransport(*stack->loop, {});
+  stack->transport = *net::MakeTransport(*stack->loop, {});
   stack->store = *store::s3::MakeS3Stack({.request_payer = options.request_payer}, options.config,
                                          options.bucket, *stack->transport);
   return {stack, stack->store.get()};

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "net/curl_transport.h"
+#include "net/routed_transport.h"
 #include "store/s3/s3_store.h"
 #include "store/sync_store.h"
 #include "sys/event_loop.h"
@@ -54,7 +54,7 @@ class ScriptedS3 {
   explicit ScriptedS3(ScriptedServer::Script script) : ScriptedS3(std::move(script), Options()) {}
   ScriptedS3(ScriptedServer::Script script, const Options& options)
       : server_(std::move(script)), loop_(*sys::EventLoop::Make("scripted-s3")) {
-    transport_ = *net::MakeCurlTransport(*loop_, {});
+    transport_ = *net::MakeTransport(*loop_, {});
     store::s3::S3StoreOptions made{
         .bucket = options.bucket,
         .config = {.credentials = {.access_key_id = "ID", .secret_access_key = kScriptSecret},

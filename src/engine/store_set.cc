@@ -5,7 +5,7 @@
 #include <future>
 #include <utility>
 
-#include "net/curl_transport.h"
+#include "net/routed_transport.h"
 #include "store/file/file_store.h"
 #include "store/memory/memory_store.h"
 #include "store/s3/s3_store.h"
@@ -52,8 +52,11 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
     aws_ = *std::move(loaded);
   }
   if (!transport_) {
-    auto made = net::MakeCurlTransport(
-        *loop_, {.ca_bundle = aws_->ca_bundle, .verify_tls = options_.verify_ssl});
+    const auto environment = store::s3::Environment::Process();
+    const auto variable = [&](const std::string& name) { return environment.Text(name); };
+    auto made = net::MakeTransport(*loop_, {.ca_bundle = aws_->ca_bundle,
+                                            .verify_tls = options_.verify_ssl,
+                                            .proxies = net::ProxyRules(variable)});
     FB_RETURN_IF_ERROR(made.status().WithDetail({.from_settings = true}));
     transport_ = *std::move(made);
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/curl_transport.h"
+#include "net/routed_transport.h"
 #include "store/sync_store.h"
 #include "sys/event_loop.h"
 #include "testing/s3_server.h"
@@ -38,8 +38,9 @@ class S3StoreTest : public ::testing::Test {
     if (loop_ != nullptr) loop_->Stop();
   }
 
-  SyncStore Open(const S3StoreOptions& options, const net::CurlTransportOptions& curl = {}) {
-    auto transport = net::MakeCurlTransport(*loop_, curl);
+  SyncStore Open(const S3StoreOptions& options,
+                 const net::TransportOptions& transport_options = {}) {
+    auto transport = net::MakeTransport(*loop_, transport_options);
     EXPECT_TRUE(transport.ok()) << transport.status().ToString();
     transports_.push_back(*std::move(transport));
     auto store = MakeS3Store(options, *transports_.back());
