@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "net/shared_lookup.h"
 #include "sys/per_process.h"
 #include "sys/thread.h"
 
@@ -32,7 +34,10 @@ sys::WorkPool* LookupThreads() {
 void LookUpOnHelper(const std::string& host, HostCache::OnAnswer on_answer) {
   sys::WorkPool* threads = LookupThreads();
   auto shared = std::make_shared<HostCache::OnAnswer>(std::move(on_answer));
-  Task task = [host, shared] { (*shared)(sys::LookUpHost(host)); };
+  Task task = [host, shared] {
+    const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+    (*shared)(LookUpShared(host, runtime_dir == nullptr ? "" : runtime_dir, sys::LookUpHost));
+  };
   if (threads != nullptr && threads->TrySubmit(task)) return;
   (*shared)(Status(Code::kUnavailable, fmt::format("no thread is free to look up {}", host)));
 }

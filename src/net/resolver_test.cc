@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <future>
 #include <set>
 
 #include "sys/event_loop.h"
 #include "testing/manual_executor.h"
+#include "testing/temp_folder.h"
 
 namespace forebay::net {
 namespace {
@@ -258,6 +260,8 @@ TEST_F(ResolverTest, a_resolver_may_go_while_its_lookup_runs) {
 }
 
 TEST(HostCache, asks_the_system_on_a_helper_thread) {
+  const testing::TempFolder folder;
+  ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
   auto loop = *sys::EventLoop::Make("resolver");
   Resolver resolver(*loop, HostCache::OfProcess());
   std::promise<Result<Addresses>> promise;
