@@ -1,5 +1,7 @@
 #include "store/s3/credentials/broker.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/log.h"
@@ -13,6 +15,7 @@ constexpr int64_t kAdvisory = 15 * 60;
 // Credentials that never end are asked for again after this.
 constexpr int64_t kEndless = 60 * 60;
 constexpr int64_t kLongestBackoff = 60;
+constexpr int64_t kOutageOver = 600;
 // The holder of the lock may be slow, as the service is; stopped for good it must not hold us.
 constexpr std::chrono::seconds kLockPatience(30);
 constexpr std::chrono::milliseconds kFirstPause(5);
@@ -138,10 +141,15 @@ void Broker::OnAsked(Result<Fetched> fetched) {
   if (fetched.code() == Code::kCancelled) return End(std::move(fetched));
   const bool usable = Usable(record);
   if (!usable) record.fetched = {};
+  // A refusal lasts until somebody changes something, and then they want to try at once.
+  const bool passing = fetched.code() == Code::kUnavailable;
+  if (!passing || record.not_before + kOutageOver < now) record.failures = 0;
   record.not_before = now + std::min(kLongestBackoff, int64_t{1} << std::min(record.failures, 10));
   ++record.failures;
   record.code = fetched.code();
   record.message = fetched.status().ToString();
+  const std::string prefix = fmt::format("{}: ", CodeName(fetched.code()));
+  if (record.message.starts_with(prefix)) record.message.erase(0, prefix.size());
   WriteRecord(record);
   if (usable) return End(std::move(record.fetched));
   End(std::move(fetched));

@@ -23,7 +23,7 @@ class Broker {
   // Credentials other than those whose access key id is `rejected` ("": none is), from the file
   // when they are fresh, else from the source. One at a time. When the source fails and those in
   // the file have not ended yet, they are the answer; a failure is an answer for the others too,
-  // for a while that doubles from 1 s to 60 s.
+  // a refusal for 1 s, anything else for a while that doubles from 1 s to 60 s.
   void Fetch(std::string rejected, OnFetched on_fetched);
   // Times the source was asked, by this process.
   int fetches() const { return fetches_; }

@@ -170,6 +170,19 @@ TEST_F(BrokerTest, a_failure_is_everybodys_for_a_while_that_grows) {
   EXPECT_LE(fetches, 20) << "each process tries for itself";
 }
 
+TEST_F(BrokerTest, a_refusal_is_everybodys_for_a_second_however_often_it_comes) {
+  Process& one = NewProcess();
+  Process& other = NewProcess();
+  for (int i = 0; i < 20; ++i) {
+    Fetch(one);
+    Answer(one, Status(Code::kPermissionDenied, "log in"));
+    Fetch(other);
+    EXPECT_EQ(other.got.back(), "permission_denied: log in");
+    executor.Advance(seconds(1));
+  }
+  EXPECT_EQ(other.broker->fetches(), 0);
+}
+
 TEST_F(BrokerTest, while_the_service_fails_what_has_not_ended_is_an_answer) {
   Process& one = NewProcess();
   Process& other = NewProcess();

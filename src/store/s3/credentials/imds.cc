@@ -63,7 +63,7 @@ class MetadataSource final : public Source {
   void AskToken() {
     token_.clear();
     context_.http.Call(Plan("PUT", kTokenPath), [this](Result<ServiceReply> reply) {
-      if (!reply.ok()) return FailUnanswered(reply.status());
+      if (!reply.ok()) return Fail(reply.status(), true);
       if (reply->status != 200 || reply->body.empty()) {
         return Fail(Refused(spec_.name, *reply,
                             "it gives no session token; is its use switched off for this "
@@ -83,9 +83,9 @@ class MetadataSource final : public Source {
     Get(kRolePath, [this](const ServiceReply& reply) {
       const std::string role = reply.body.substr(0, reply.body.find_first_of("\r\n"));
       if (reply.status == 404 || (reply.status == 200 && role.empty())) {
-        return Fail(Status(Code::kPermissionDenied,
-                           fmt::format("{} answers, but no role is attached to this instance{}",
-                                       spec_.name, Tried())));
+        return Fail(Status(
+            Code::kPermissionDenied,
+            fmt::format("{} answers, but no role is attached to this instance", spec_.name)));
       }
       if (reply.status != 200) return Fail(Refused(spec_.name, reply, "it names no role"));
       AskKeys(role);
@@ -108,27 +108,26 @@ class MetadataSource final : public Source {
   void Get(std::string path, std::move_only_function<void(const ServiceReply&)> on_reply) {
     context_.http.Call(Plan("GET", std::move(path)),
                        [this, on_reply = std::move(on_reply)](Result<ServiceReply> reply) mutable {
-                         if (!reply.ok()) return FailUnanswered(reply.status());
+                         if (!reply.ok()) return Fail(reply.status(), true);
                          if (reply->status == 401 && !std::exchange(renewed_, true))
                            return AskToken();
                          on_reply(*reply);
                        });
   }
 
-  std::string Tried() const {
-    return spec_.tried.empty() ? "" : fmt::format("; tried before: {}", spec_.tried);
+  // The last place of all: its failure is that there are no credentials, and says where they were
+  // looked for. Without any answer there is nobody, most likely, and asking again will not help.
+  void Fail(Status status, bool unanswered = false) {
+    if (spec_.tried.empty() || (status.code() != Code::kPermissionDenied && !unanswered)) {
+      return End(std::move(status));
+    }
+    End(Status(Code::kPermissionDenied,
+               fmt::format("no credentials found; tried {}, and {}. Set AWS_ACCESS_KEY_ID and "
+                           "AWS_SECRET_ACCESS_KEY or a profile, or attach a role; in a container "
+                           "the instance's metadata hop limit must be 2; for public buckets ask "
+                           "for unsigned requests",
+                           spec_.tried, status.message())));
   }
-  // Nobody there, most likely: then this is no instance, and its owner has to be told so.
-  void FailUnanswered(const Status& status) {
-    if (spec_.tried.empty()) return Fail(status);
-    Fail(Status(Code::kPermissionDenied,
-                fmt::format("no credentials found; tried {}, and {}. Set AWS_ACCESS_KEY_ID and "
-                            "AWS_SECRET_ACCESS_KEY or a profile, or attach a role; in a container "
-                            "the instance's metadata hop limit must be 2; for public buckets ask "
-                            "for unsigned requests",
-                            spec_.tried, status.message())));
-  }
-  void Fail(Status status) { End(std::move(status)); }
   void End(Result<Fetched> result) { std::exchange(on_fetched_, nullptr)(std::move(result)); }
 
   const CredentialSpec spec_;

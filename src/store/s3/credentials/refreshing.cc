@@ -167,7 +167,8 @@ void RefreshingProvider::ScheduleByExpiry() {
   executor_.CancelTimer(std::exchange(renew_timer_, 0));
   executor_.CancelTimer(std::exchange(grace_timer_, 0));
   if (current_->expires_unix_s == 0) return;
-  const int64_t left = current_->expires_unix_s - options_.unix_time_s();
+  // Whole seconds: the last of them may have begun to run out.
+  const int64_t left = current_->expires_unix_s - options_.unix_time_s() - 1;
   if (left <= 0) {  // by our clock; the server's may say otherwise
     Schedule(Scaled(options_.longest_backoff, Jitter()));
     return;

@@ -142,9 +142,12 @@ TEST(MetadataSource, says_what_is_missing) {
     return Say(404, "");
   });
   SourceBench bench(FakeEnvironment({}));
-  auto fetched = bench.Fetch(MetadataSpec(no_role));
+  CredentialSpec last = MetadataSpec(no_role);
+  last.tried = "this and that";
+  auto fetched = bench.Fetch(last);
   EXPECT_EQ(fetched.code(), Code::kPermissionDenied);
   EXPECT_THAT(fetched.status().ToString(), HasSubstr("no role is attached"));
+  EXPECT_THAT(fetched.status().ToString(), HasSubstr("tried this and that"));
   ScriptedServer off([](const SeenRequest&) { return Say(403, ""); });
   fetched = bench.Fetch(MetadataSpec(off));
   EXPECT_EQ(fetched.code(), Code::kPermissionDenied);
