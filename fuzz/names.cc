@@ -6,8 +6,10 @@
 #include "feed/path_pattern.h"
 #include "fuzz/targets.h"
 #include "store/s3/credentials.h"
+#include "store/s3/credentials/fetched_keys.h"
 #include "store/s3/endpoint.h"
 #include "store/uri.h"
+#include "sys/process.h"
 
 namespace forebay::fuzz {
 namespace {
@@ -63,6 +65,29 @@ void Profile(ByteView input) {
       .file = [&](const std::string&) { return std::optional<std::string>(text); }};
   const auto config = store::s3::LoadAwsConfig({}, environment);
   if (config.ok()) FB_ASSERT(config->max_attempts >= 1 && !config->region.empty());
+}
+
+void KeysAnswer(ByteView input) {
+  using namespace store::s3;
+  const std::string text(AsText(input));
+  const auto keys = KeysFrom(text, "a service");
+  if (keys.ok()) {
+    FB_ASSERT(!keys->credentials.access_key_id.empty() &&
+              !keys->credentials.secret_access_key.empty() && keys->expires_unix_s >= 0);
+  } else {
+    FB_ASSERT(keys.code() == Code::kUnavailable);
+  }
+  if (const auto values = ParseFlatJson(text); values.ok()) {
+    const auto again = ParseFlatJson(WriteFlatJson(*values));
+    FB_ASSERT(again.ok() && again->size() == values->size());
+  }
+  const int64_t time = ParseUtcTime(text);
+  FB_ASSERT(time >= 0);
+  if (time > 0 && time < 253402300800) FB_ASSERT(ParseUtcTime(FormatUtcTime(time)) == time);
+  if (const auto url = SplitUrl(text); url.ok()) {
+    FB_ASSERT(!url->host.empty() && (url->path.empty() || url->path.front() == '/'));
+  }
+  (void)sys::SplitCommand(text);
 }
 
 void PathPattern(ByteView input) {

@@ -26,6 +26,7 @@ void HttpAnswer(ByteView input);   // two bytes that say how it is cut, an answe
 void Uri(ByteView input);          // s3://, file://, memory:// and paths
 void Endpoint(ByteView input);     // lines: endpoint URL, region, bucket, style, key
 void Profile(ByteView input);      // the AWS tools' configuration files
+void KeysAnswer(ByteView input);   // what services and programs that give credentials say
 void PathPattern(ByteView input);  // lines: pattern, key
 void Size(ByteView input);         // "1.5GiB"
 void Scan(ByteView input);         // a video file of any kind
