@@ -8,33 +8,16 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "base/assert.h"
+#include "testing/tls_identity.h"
 
 namespace forebay::testing {
 namespace {
-
-bool SendAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
-// Reads on until `text` holds at least `bytes`, or `until` occurs in it when `bytes` is 0.
-bool ReadMore(int fd, std::string& text, size_t bytes, std::string_view until) {
-  std::array<char, 65536> buffer;
-  while (bytes > 0 ? text.size() < bytes : text.find(until) == text.npos) {
-    const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
-    if (n <= 0) return false;
-    text.append(buffer.data(), static_cast<size_t>(n));
-  }
-  return true;
-}
 
 SeenRequest ParseHead(std::string_view head) {
   SeenRequest request;
@@ -56,13 +39,48 @@ SeenRequest ParseHead(std::string_view head) {
 
 }  // namespace
 
+// A connection, with or without TLS.
+struct ScriptedServer::Stream {
+  int fd;
+  std::optional<TlsServerSide> tls;
+
+  long Receive(char* into, size_t size) {
+    return tls ? tls->Receive(into, size) : ::recv(fd, into, size, 0);
+  }
+  bool SendAll(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const long n = tls ? tls->Send(bytes.data(), bytes.size())
+                         : ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(n));
+    }
+    return true;
+  }
+  // Reads on until `text` holds at least `bytes`, or `until` occurs in it when `bytes` is 0.
+  bool ReadMore(std::string& text, size_t bytes, std::string_view until) {
+    std::array<char, 65536> buffer;
+    while (bytes > 0 ? text.size() < bytes : text.find(until) == text.npos) {
+      const long n = Receive(buffer.data(), buffer.size());
+      if (n <= 0) return false;
+      text.append(buffer.data(), static_cast<size_t>(n));
+    }
+    return true;
+  }
+};
+
 std::string HttpText(int status, const net::HeaderList& headers, const std::string& body) {
   std::string text = fmt::format("HTTP/1.1 {} Scripted\r\n", status);
   for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
   return text + fmt::format("Content-Length: {}\r\n\r\n", body.size()) + body;
 }
 
-ScriptedServer::ScriptedServer(Script script, Options options) : script_(std::move(script)) {
+ScriptedServer::ScriptedServer(Script script, Options options)
+    : script_(std::move(script)), tls_(options.tls) {
+  if (tls_) {
+    TlsIdentity::OfProcess();
+    // OpenSSL writes without MSG_NOSIGNAL.
+    ::signal(SIGPIPE, SIG_IGN);
+  }
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -92,7 +110,9 @@ ScriptedServer::~ScriptedServer() {
   ::close(listener_);
 }
 
-std::string ScriptedServer::url() const { return fmt::format("http://127.0.0.1:{}", port_); }
+std::string ScriptedServer::url() const {
+  return fmt::format("{}://127.0.0.1:{}", tls_ ? "https" : "http", port_);
+}
 
 std::vector<SeenRequest> ScriptedServer::seen() const {
   const MutexLock lock(mutex_);
@@ -119,45 +139,51 @@ void ScriptedServer::Accept() {
 }
 
 void ScriptedServer::Serve(int fd, int connection) {
+  Stream stream{.fd = fd, .tls = {}};
+  if (tls_) stream.tls.emplace(fd);
   std::string text;
-  while (ReadMore(fd, text, 0, "\r\n\r\n")) {
+  while (stream.ReadMore(text, 0, "\r\n\r\n")) {
     const size_t head_end = text.find("\r\n\r\n");
     SeenRequest request = ParseHead(std::string_view(text).substr(0, head_end));
     request.connection = connection;
+    request.resumed = stream.tls && stream.tls->resumed();
     text.erase(0, head_end + 4);
     const std::string length(net::FindHeader(request.headers, "content-length"));
     const size_t body_bytes = std::strtoull(length.c_str(), nullptr, 10);
-    if (body_bytes > 0 && !ReadMore(fd, text, body_bytes, "")) break;
+    if (body_bytes > 0 && !stream.ReadMore(text, body_bytes, "")) break;
     request.body = text.substr(0, body_bytes);
     text.erase(0, body_bytes);
-    if (!Answer(fd, std::move(request))) break;
+    if (!Answer(stream, std::move(request))) break;
   }
   const MutexLock lock(mutex_);
   std::erase(open_, fd);
   ::close(fd);
 }
 
-bool ScriptedServer::Answer(int fd, SeenRequest request) {
+bool ScriptedServer::Answer(Stream& stream, SeenRequest request) {
   {
     const MutexLock lock(mutex_);
     request.number = static_cast<int>(seen_.size()) + 1;
     seen_.push_back(request);
   }
   const ScriptedReply reply = script_(request);
-  if (!SendAll(fd, reply.bytes)) return false;
+  if (!stream.SendAll(reply.bytes)) return false;
   switch (reply.then) {
     case ScriptedReply::Then::kKeep:
       return true;
     case ScriptedReply::Then::kClose:
+      if (stream.tls) stream.tls->CloseNotify();
+      return false;
+    case ScriptedReply::Then::kCut:
       return false;
     case ScriptedReply::Then::kReset: {
       const linger at_once{.l_onoff = 1, .l_linger = 0};
-      ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+      ::setsockopt(stream.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
       return false;
     }
     case ScriptedReply::Then::kHang: {
       char byte = 0;
-      while (::recv(fd, &byte, 1, 0) > 0) {
+      while (stream.Receive(&byte, 1) > 0) {
       }
       return false;
     }

@@ -21,14 +21,16 @@ struct SeenRequest {
   std::string target;  // as it stood in the request line
   net::HeaderList headers;
   std::string body;
-  int connection = 0;  // 1, 2, ... in the order accepted
-  int number = 0;      // 1, 2, ... over all connections
+  int connection = 0;    // 1, 2, ... in the order accepted
+  int number = 0;        // 1, 2, ... over all connections
+  bool resumed = false;  // its TLS session is one of an earlier connection
 };
 
 struct ScriptedReply {
   enum class Then : uint8_t {
     kKeep,   // wait for the next request
-    kClose,  // orderly: FIN
+    kClose,  // orderly: FIN, after TLS's own goodbye
+    kCut,    // FIN alone
     kReset,  // RST
     kHang,   // say nothing more until the client goes away
   };
@@ -44,6 +46,7 @@ class ScriptedServer {
   using Script = std::function<ScriptedReply(const SeenRequest&)>;  // called on any thread
 
   struct Options {
+    bool tls = false;            // with TlsIdentity's certificate
     bool all_addresses = false;  // not 127.0.0.1 alone
     int backlog = 64;
     bool accept = true;  // false: connections are left in the system's queue
@@ -55,17 +58,19 @@ class ScriptedServer {
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
-  std::string url() const;  // http://127.0.0.1:PORT
+  std::string url() const;  // http://127.0.0.1:PORT, or https://
   std::vector<SeenRequest> seen() const FB_EXCLUDES(mutex_);
   int connections() const FB_EXCLUDES(mutex_);
 
  private:
   void Accept() FB_EXCLUDES(mutex_);
+  struct Stream;
   void Serve(int fd, int connection) FB_EXCLUDES(mutex_);
   // False: the connection is over.
-  bool Answer(int fd, SeenRequest request) FB_EXCLUDES(mutex_);
+  bool Answer(Stream& stream, SeenRequest request) FB_EXCLUDES(mutex_);
 
   const Script script_;
+  const bool tls_;
   int listener_ = -1;
   uint16_t port_ = 0;
   mutable Mutex mutex_;

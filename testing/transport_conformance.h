@@ -12,12 +12,16 @@
 
 #include "net/http.h"
 #include "sys/event_loop.h"
+#include "testing/scripted_server.h"
 
 namespace forebay::testing {
 
 struct TransportSubject {
   std::string name;
-  std::function<std::unique_ptr<net::HttpTransport>(sys::EventLoop& loop)> make;
+  // With that CA bundle; "": the system's.
+  std::function<std::unique_ptr<net::HttpTransport>(sys::EventLoop& loop, const std::string& ca)>
+      make;
+  bool tls = false;  // the servers' side
 };
 
 inline void PrintTo(const TransportSubject& subject, std::ostream* out) { *out << subject.name; }
@@ -26,6 +30,9 @@ class TransportConformance : public ::testing::TestWithParam<TransportSubject> {
  protected:
   void SetUp() override;
   void TearDown() override;
+  std::unique_ptr<net::HttpTransport> Make();
+  // A server that speaks as the subject is to be spoken to.
+  static std::unique_ptr<ScriptedServer> Serve(ScriptedServer::Script script);
 
   std::unique_ptr<sys::EventLoop> loop_;
   std::unique_ptr<net::HttpTransport> transport_;

@@ -1,5 +1,6 @@
 // One HTTP exchange, and the transport that performs it. Two implementations share one conformance
-// suite: libcurl (net/curl_transport.h), and later an own HTTP/1.1; sim/ has a third.
+// suite: our own HTTP/1.1 (net/lean/lean_transport.h) and libcurl (net/curl_transport.h); sim/ has
+// a third. net/routed_transport.h chooses.
 #pragma once
 
 #include <cstddef>

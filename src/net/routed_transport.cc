@@ -19,7 +19,7 @@ class RoutedTransport final : public HttpTransport {
   // The lowest bit of an id says whose it is.
   RequestId Start(HttpRequest request, HttpHandler* handler) override {
     const Result<detail::UrlParts> url = detail::SplitUrl(request.url);
-    if (url.ok() && (url->tls || proxies_.Applies(url->tls, url->host))) {
+    if (url.ok() && proxies_.Applies(url->tls, url->host)) {
       return curl_->Start(std::move(request), handler) << 1 | 1;
     }
     return lean_->Start(std::move(request), handler) << 1;
@@ -48,7 +48,10 @@ class RoutedTransport final : public HttpTransport {
 
 Result<std::unique_ptr<HttpTransport>> MakeTransport(sys::EventLoop& loop,
                                                      const TransportOptions& options) {
-  FB_ASSIGN_OR_RETURN(auto lean, MakeLeanTransport(loop, {.hosts = options.hosts}));
+  FB_ASSIGN_OR_RETURN(auto lean, MakeLeanTransport(loop, {.ca_bundle = options.ca_bundle,
+                                                          .verify_tls = options.verify_tls,
+                                                          .hosts = options.hosts}));
+  if (!options.proxies.any()) return lean;
   FB_ASSIGN_OR_RETURN(auto curl, MakeCurlTransport(loop, {.ca_bundle = options.ca_bundle,
                                                           .verify_tls = options.verify_tls}));
   return std::unique_ptr<HttpTransport>(

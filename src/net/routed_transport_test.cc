@@ -9,14 +9,14 @@
 namespace forebay::testing {
 namespace {
 
+std::unique_ptr<net::HttpTransport> Make(sys::EventLoop& loop, const std::string& ca) {
+  return *net::MakeTransport(
+      loop, {.ca_bundle = ca,
+             .proxies = net::ProxyRules([](const std::string&) { return "http://127.0.0.1:1"; })});
+}
+
 INSTANTIATE_TEST_SUITE_P(Routed, TransportConformance,
-                         ::testing::Values(TransportSubject{
-                             .name = "routed", .make = [](sys::EventLoop& loop) {
-                               return *net::MakeTransport(
-                                   loop, {.proxies = net::ProxyRules([](const std::string&) {
-                                            return "http://127.0.0.1:1";
-                                          })});
-                             }}));
+                         ::testing::Values(TransportSubject{.name = "routed", .make = Make}));
 
 TEST(RoutedTransport, a_ca_bundle_that_cannot_be_read_is_refused_at_once) {
   auto loop = sys::EventLoop::Make("test-net");

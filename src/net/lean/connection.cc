@@ -21,18 +21,20 @@ constexpr size_t kReadBytes = 256 * 1024;
 constexpr size_t kReadPieces = 16;
 // After this many reads in a row the others get their turn.
 constexpr int kReadsPerTurn = 8;
+// A read of TLS decrypts several records of 16 KiB at most.
+constexpr size_t kTlsReadBytes = 64 * 1024;
+constexpr int kTlsReadsPerTurn = 32;
 constexpr size_t kSendPieces = 16;
 // An answer that is expected to be small is read with its head, at once.
 constexpr uint64_t kSmallBody = 12 * 1024;
 constexpr size_t kSmallRead = 16 * 1024;
 
-Status SystemError(std::string_view what, int error) {
-  return Status(Code::kUnavailable, fmt::format("{}: {}", what, std::strerror(error)));
-}
-
 }  // namespace
 
-Status Connection::Open() {
+Status Connection::Open(TlsContext* tls) {
+  if (tls != nullptr) {
+    FB_ASSIGN_OR_RETURN(tls_, tls->Open(fd_, ready_, origin_.host, origin_.sessions));
+  }
   return loop_.Watch(fd_.get(), kEvents, [this](uint32_t events) { OnEvents(events); });
 }
 
@@ -62,20 +64,22 @@ bool Connection::Begin(Exchange& exchange) {
 }
 
 void Connection::OnEvents(uint32_t events) {
-  if ((events & (sys::kPeerClosed | sys::kHangup | sys::kError)) != 0) hung_up_ = true;
-  if ((events & (sys::kReadable | sys::kPeerClosed | sys::kHangup | sys::kError)) != 0) {
-    readable_ = true;
-  }
+  constexpr uint32_t kGone = sys::kPeerClosed | sys::kHangup | sys::kError;
+  if ((events & kGone) != 0) ready_.hung_up = true;
+  if ((events & (sys::kReadable | kGone)) != 0) ready_.readable = true;
   switch (state_) {
     case State::kConnecting:
       OnConnectDecided(events);
       return;
+    case State::kHandshaking:
+      ContinueHandshake();
+      return;
     case State::kIdle:
-      if (readable_) OnIdleEvent();
+      if (ready_.readable) OnIdleEvent();
       return;
     case State::kBusy:
-      if (!exchange_->all_sent() && !SendMore()) readable_ = true;
-      if (readable_) Receive();
+      if (!exchange_->all_sent() && !SendMore()) ready_.readable = true;
+      if (ready_.readable) Receive();
       return;
     case State::kClosed:
       return;
@@ -84,24 +88,58 @@ void Connection::OnEvents(uint32_t events) {
 
 void Connection::OnConnectDecided(uint32_t events) {
   if (const int error = sys::PendingError(fd_); error != 0) {
-    owner_.OnSetupFailed(*this, SystemError("connecting failed", error));
+    owner_.OnSetupFailed(*this, BrokenBy("connecting failed", error));
     return;
   }
   if ((events & sys::kWritable) == 0) return;
+  if (tls_ == nullptr) {
+    BecomeReady();
+  } else {
+    state_ = State::kHandshaking;
+    ContinueHandshake();
+  }
+}
+
+void Connection::ContinueHandshake() {
+  const sys::IoResult result = tls_->Handshake();
+  if (result.would_block) return;
+  if (result.ok()) {
+    BecomeReady();
+  } else {
+    owner_.OnSetupFailed(*this, tls_->failure());
+  }
+}
+
+void Connection::BecomeReady() {
   state_ = State::kIdle;
   owner_.OnReady(*this);
   // A server that speaks first has had its event already.
-  if (state_ == State::kBusy && readable_) Receive();
+  if (state_ == State::kBusy && ready_.readable) Receive();
 }
 
-// A server says nothing without being asked, unless it goes away.
-void Connection::OnIdleEvent() { owner_.OnIdleLost(*this); }
+// A server says nothing without being asked, unless it goes away; under TLS it may send a session.
+void Connection::OnIdleEvent() {
+  const MutableBytes into = owner_.scratch().first(1);
+  if (tls_ != nullptr && tls_->Read({&into, 1}).would_block) return;
+  owner_.OnIdleLost(*this);
+}
 
 void Connection::Resume() {
-  if (state_ == State::kBusy && readable_) Receive();
+  if (state_ == State::kBusy) Receive();
+}
+
+Status Connection::BrokenBy(std::string_view what, int error) const {
+  if (tls_ != nullptr && !tls_->failure().ok()) return tls_->failure();
+  return Status(Code::kUnavailable, fmt::format("{}: {}", what, std::strerror(error)));
 }
 
 // ---- sending
+
+sys::IoResult Connection::Write(std::span<const ByteView> pieces) {
+  if (tls_ == nullptr) return sys::Send(fd_, pieces);
+  while (pieces.front().empty()) pieces = pieces.subspan(1);  // there is something to send
+  return tls_->Write(pieces.front());
+}
 
 bool Connection::SendMore() {
   Exchange& e = *exchange_;
@@ -114,7 +152,7 @@ bool Connection::SendMore() {
       const ByteView whole = i == 0 ? AsBytes(e.wire_head) : e.request.body[i - 1];
       pieces[count++] = whole.subspan(std::exchange(offset, 0));
     }
-    const sys::IoResult result = sys::Send(fd_, std::span(pieces).first(count));
+    const sys::IoResult result = Write(std::span(pieces).first(count));
     if (result.would_block) return true;  // an event comes when there is room
     if (!result.ok()) {
       broken_ = result.error;
@@ -135,22 +173,23 @@ bool Connection::SendMore() {
 
 // ---- receiving
 
+// Edge-triggered: what comes after a read that got less than it asked for is a new event.
 sys::IoResult Connection::Read(std::span<const MutableBytes> into, size_t size) {
-  if (!readable_) return {.would_block = true};
+  if (tls_ != nullptr) return tls_->Read(into);
+  if (!ready_.readable) return {.would_block = true};
   const sys::IoResult result =
       into.size() == 1 ? sys::Receive(fd_, into.front()) : sys::Receive(fd_, into);
-  // Edge-triggered: what comes after a read that got less than it asked for is a new event.
-  if (result.would_block || (result.ok() && result.bytes < size && !hung_up_)) readable_ = false;
+  ready_.Learn(result, size);
   return result;
 }
 
 void Connection::Receive() {
   exchange_->progress = owner_.Now();
   Exchange& e = *exchange_;
-  for (int reads = 0; reads < kReadsPerTurn; ++reads) {
-    const bool more = !e.head_done                                                ? ReceiveHead()
-                      : e.parser.framing() == Framing::kLength && e.sink.direct() ? ReceiveDirect()
-                                                                                  : ReceiveCopied();
+  const int turn = tls_ == nullptr ? kReadsPerTurn : kTlsReadsPerTurn;
+  for (int reads = 0; reads < turn; ++reads) {
+    const bool direct = e.parser.framing() == Framing::kLength && e.sink.direct();
+    const bool more = !e.head_done ? ReceiveHead() : direct ? ReceiveDirect() : ReceiveCopied();
     if (!more) return;
   }
   owner_.ResumeLater(*this);
@@ -158,9 +197,9 @@ void Connection::Receive() {
 
 bool Connection::OnReadNothing(const sys::IoResult& result) {
   if (result.would_block) {
-    if (broken_ != 0) FailBroken(SystemError("sending failed", broken_));
+    if (broken_ != 0) FailBroken(BrokenBy("sending failed", broken_));
   } else if (!result.ok()) {
-    FailBroken(SystemError("the connection broke", result.error));
+    FailBroken(BrokenBy("the connection broke", result.error));
   } else {
     OnEndOfStream();
   }
@@ -176,7 +215,11 @@ void Connection::OnEndOfStream() {
       Fail(Status(Code::kUnavailable, "the connection ended within the answer's head"));
     }
   } else if (e.parser.framing() == Framing::kUntilClose) {
-    Complete(false);
+    if (tls_ == nullptr || tls_->ended_cleanly()) {
+      Complete(false);
+    } else {  // whoever cuts the connection would decide where the body ends
+      Fail(Status(Code::kDataLoss, "the connection was cut within a body of unknown length"));
+    }
   } else if (e.parser.framing() == Framing::kLength) {
     Fail(Status(Code::kDataLoss, fmt::format("{} of {} body bytes arrived", e.sink.bytes(),
                                              e.parser.head().content_length)));
@@ -283,14 +326,15 @@ bool Connection::ReceiveCopied() {
 bool Connection::ReceiveDirect() {
   Exchange& e = *exchange_;
   std::array<MutableBytes, kReadPieces + 1> pieces;
-  const size_t wanted = std::min<uint64_t>(e.body_left, kReadBytes);
+  const size_t wanted =
+      std::min<uint64_t>(e.body_left, tls_ == nullptr ? kReadBytes : kTlsReadBytes);
   size_t count = e.sink.Room(wanted, std::span(pieces).first(kReadPieces));
   size_t size = 0;
   for (size_t i = 0; i < count; ++i) size += pieces[i].size();
   // One byte more than the body has: the read that ends it also tells that nothing follows, and
   // that the socket is empty.
   const size_t mine = size;
-  if (mine == e.body_left) {
+  if (mine == e.body_left && tls_ == nullptr) {
     pieces[count++] = owner_.scratch().first(1);
     ++size;
   }
@@ -309,9 +353,9 @@ bool Connection::ReceiveDirect() {
 
 void Connection::Complete(bool leftovers) {
   Exchange& e = *exchange_;
-  bool reusable = !leftovers && !hung_up_ && e.parser.keeps_alive() && e.all_sent();
-  if (reusable && readable_) {
-    // The last read was exactly filled: is there more?
+  bool reusable = !leftovers && !ready_.hung_up && e.parser.keeps_alive() && e.all_sent();
+  if (reusable && (ready_.readable || (tls_ != nullptr && tls_->HasPending()))) {
+    // The last read was exactly filled, or got more than the body: is there anything for us?
     const MutableBytes into = owner_.scratch().first(1);
     reusable = Read({&into, 1}, 1).would_block;
   }

@@ -5,11 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/bytes.h"
 #include "forebay/status.h"
 #include "net/lean/exchange.h"
+#include "net/lean/tls.h"
 #include "sys/event_loop.h"
 #include "sys/tcp.h"
 
@@ -45,15 +49,15 @@ class ConnectionOwner {
 
 class Connection {
  public:
-  enum class State : uint8_t { kConnecting, kIdle, kBusy, kClosed };
+  enum class State : uint8_t { kConnecting, kHandshaking, kIdle, kBusy, kClosed };
 
   Connection(sys::EventLoop& loop, ConnectionOwner& owner, Origin& origin, Peer& peer, sys::Fd fd)
       : loop_(loop), owner_(owner), origin_(origin), peer_(peer), fd_(std::move(fd)) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Registers with the loop; then OnReady or OnSetupFailed.
-  Status Open();
+  // Registers with the loop; then OnReady or OnSetupFailed. `tls`: null for plain HTTP.
+  Status Open(TlsContext* tls);
   // Idle -> busy. False: it broke while sending, and is to be closed.
   bool Begin(Exchange& exchange);
   // Goes on reading where ResumeLater was called.
@@ -63,6 +67,7 @@ class Connection {
   void Close(bool unwatch = true);
 
   State state() const { return state_; }
+  bool being_made() const { return state_ == State::kConnecting || state_ == State::kHandshaking; }
   Origin& origin() { return origin_; }
   Peer& peer() { return peer_; }
   Exchange* exchange() { return exchange_; }
@@ -77,6 +82,8 @@ class Connection {
  private:
   void OnEvents(uint32_t events);
   void OnConnectDecided(uint32_t events);
+  void ContinueHandshake();
+  void BecomeReady();
   void OnIdleEvent();
   // False: broken, `broken_` says why.
   bool SendMore();
@@ -93,7 +100,11 @@ class Connection {
   void Complete(bool leftovers);
   void Fail(Status status);
   void FailBroken(Status status);
+  Status BrokenBy(std::string_view what, int error) const;
 
+  // Of `pieces`, which are not all empty.
+  sys::IoResult Write(std::span<const ByteView> pieces);
+  // `size`: of all pieces.
   sys::IoResult Read(std::span<const MutableBytes> into, size_t size);
   bool Busy(const Exchange& exchange) const {
     return state_ == State::kBusy && exchange_ == &exchange;
@@ -106,9 +117,9 @@ class Connection {
   sys::Fd fd_;
   State state_ = State::kConnecting;
   Exchange* exchange_ = nullptr;
-  bool readable_ = false;  // the socket may hold bytes: the last read got all it asked for
-  bool hung_up_ = false;   // the peer has closed its side: a short read proves nothing any more
-  int broken_ = 0;         // errno of a failed send
+  Readiness ready_;
+  std::unique_ptr<TlsChannel> tls_;
+  int broken_ = 0;  // errno of a failed send
 };
 
 }  // namespace forebay::net::lean

@@ -45,9 +45,17 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
  public:
   LeanTransport(sys::EventLoop& loop, const LeanTransportOptions& options)
       : loop_(loop),
+        options_(options),
         resolver_(loop, options.hosts != nullptr ? options.hosts : HostCache::OfProcess()),
         scratch_(kScratchBytes) {}
   ~LeanTransport() override;
+  // Also on the way to the first https:// host: loading certificates takes its time.
+  Status MakeTls() {
+    if (tls_ == nullptr) {
+      FB_ASSIGN_OR_RETURN(tls_, lean::TlsContext::Make(options_.ca_bundle, options_.verify_tls));
+    }
+    return {};
+  }
 
   RequestId Start(HttpRequest request, HttpHandler* handler) override;
   void Cancel(RequestId id) override;
@@ -98,6 +106,8 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   Time CheckConnection(Connection& connection, Time now);
 
   sys::EventLoop& loop_;
+  const LeanTransportOptions options_;
+  std::unique_ptr<lean::TlsContext> tls_;
   Resolver resolver_;
   std::vector<std::byte> scratch_;
   std::unordered_map<std::string, std::unique_ptr<Origin>, StringHash, std::equal_to<>> origins_;
@@ -220,8 +230,8 @@ std::vector<sys::SocketAddress> LeanTransport::BusyWith(const Exchange& e) {
   std::vector<sys::SocketAddress> busy;
   const std::string_view range = FindHeader(e.request.headers, "range");
   for (const auto& connection : connections_) {
-    const bool connecting = connection->state() == Connection::State::kConnecting;
-    const Exchange* other = connecting ? Find(connection->sponsor) : connection->exchange();
+    const Exchange* other =
+        connection->being_made() ? Find(connection->sponsor) : connection->exchange();
     if (other != nullptr && other != &e && other->request.url == e.request.url &&
         FindHeader(other->request.headers, "range") == range) {
       busy.push_back(connection->peer().address);
@@ -431,7 +441,12 @@ void LeanTransport::StartSetup(Origin& origin, const Addresses& addresses, size_
 Status LeanTransport::OpenConnection(Origin& origin, Peer& peer, Exchange& sponsor) {
   FB_ASSIGN_OR_RETURN(sys::Fd socket, sys::StartConnect(peer.address));
   auto connection = std::make_unique<Connection>(loop_, *this, origin, peer, std::move(socket));
-  FB_RETURN_IF_ERROR(connection->Open());
+  if (origin.tls) FB_RETURN_IF_ERROR(MakeTls());
+  Status opened = connection->Open(origin.tls ? tls_.get() : nullptr);
+  if (!opened.ok()) {
+    connection->Close();
+    return opened;
+  }
   connection->index = connections_.size();
   connection->sponsor = sponsor.id;
   sponsor.sponsors = true;
@@ -594,7 +609,7 @@ Time LeanTransport::CheckExchange(Exchange& e, Time now) {
 }
 
 Time LeanTransport::CheckConnection(Connection& connection, Time now) {
-  if (connection.state() == Connection::State::kConnecting) {
+  if (connection.being_made()) {
     if (now < connection.setup_deadline) return connection.setup_deadline;
     OnSetupFailed(connection, Status(Code::kUnavailable, "connecting took too long"));
     return kNever;
@@ -610,7 +625,9 @@ Time LeanTransport::CheckConnection(Connection& connection, Time now) {
 
 Result<std::unique_ptr<HttpTransport>> MakeLeanTransport(sys::EventLoop& loop,
                                                          const LeanTransportOptions& options) {
-  return std::unique_ptr<HttpTransport>(std::make_unique<LeanTransport>(loop, options));
+  auto transport = std::make_unique<LeanTransport>(loop, options);
+  if (!options.ca_bundle.empty()) FB_RETURN_IF_ERROR(transport->MakeTls());
+  return std::unique_ptr<HttpTransport>(std::move(transport));
 }
 
 }  // namespace forebay::net

@@ -21,12 +21,15 @@
 namespace forebay::net {
 
 struct LeanTransportOptions {
+  std::string ca_bundle;  // PEM file; "": the system's
+  bool verify_tls = true;
   std::shared_ptr<HostCache> hosts;  // null: the process's
 };
 
-// Any thread. As with MakeCurlTransport, the transport must be destroyed on the loop's thread after
-// Close has completed, or on any thread after the loop has stopped (requests still in flight then
-// end without OnDone); in both cases before the loop itself is.
+// Any thread. Errors: kInvalidArgument for a CA bundle that cannot be read. As with
+// MakeCurlTransport, the transport must be destroyed on the loop's thread after Close has
+// completed, or on any thread after the loop has stopped (requests still in flight then end without
+// OnDone); in both cases before the loop itself is.
 Result<std::unique_ptr<HttpTransport>> MakeLeanTransport(sys::EventLoop& loop,
                                                          const LeanTransportOptions& options);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "testing/scripted_server.h"
+#include "testing/tls_identity.h"
 #include "testing/transport_conformance.h"
 
 namespace forebay::testing {
@@ -13,11 +14,15 @@ namespace {
 using namespace std::chrono_literals;
 using Then = ScriptedReply::Then;
 
+std::unique_ptr<net::HttpTransport> Make(sys::EventLoop& loop, const std::string& ca) {
+  return *net::MakeLeanTransport(loop, {.ca_bundle = ca});
+}
+
 INSTANTIATE_TEST_SUITE_P(Lean, TransportConformance,
+                         ::testing::Values(TransportSubject{.name = "lean", .make = Make}));
+INSTANTIATE_TEST_SUITE_P(LeanTls, TransportConformance,
                          ::testing::Values(TransportSubject{
-                             .name = "lean", .make = [](sys::EventLoop& loop) {
-                               return *net::MakeLeanTransport(loop, {});
-                             }}));
+                             .name = "lean", .make = Make, .tls = true}));
 
 class Answer : public net::HttpHandler {
  public:
@@ -56,7 +61,8 @@ class LeanTransport : public ::testing::Test {
       on_answer(std::move(addresses));
     };
     transport_ =
-        *net::MakeLeanTransport(*loop_, {.hosts = net::HostCache::Make(std::move(options))});
+        *net::MakeLeanTransport(*loop_, {.ca_bundle = TlsIdentity::OfProcess().certificate_file(),
+                                         .hosts = net::HostCache::Make(std::move(options))});
   }
   void TearDown() override {
     std::promise<void> closed;
@@ -68,8 +74,10 @@ class LeanTransport : public ::testing::Test {
     loop_->Post([&] { transport_->Start(std::move(request), &answer); });
     answer.Wait();
   }
-  static std::string Named(const ScriptedServer& server) {
-    return "http://bucket.test" + server.url().substr(server.url().rfind(':'));
+  static std::string Named(const ScriptedServer& server,
+                           const std::string& host = "a.bucket.test") {
+    const std::string url = server.url();
+    return url.substr(0, url.find("127.")) + host + url.substr(url.rfind(':'));
   }
 
   std::unique_ptr<sys::EventLoop> loop_;
@@ -211,6 +219,69 @@ TEST_F(LeanTransport, many_more_requests_than_connections_being_made_all_end) {
       EXPECT_EQ(answers[i]->text, "/" + std::to_string(i));
     }
   }
+}
+
+TEST_F(LeanTransport, resumes_tls_sessions) {
+  ScriptedServer server(Always({HttpText(200, {{"Connection", "close"}}, "b")}), {.tls = true});
+  for (int i = 0; i < 3; ++i) {
+    Answer answer;
+    Perform({.url = server.url() + "/x"}, answer);
+    ASSERT_TRUE(answer.status.ok()) << answer.status.ToString();
+    EXPECT_EQ(server.seen().back().resumed, i > 0);
+  }
+}
+
+TEST_F(LeanTransport, names_the_host_it_wants_and_takes_no_other_certificate) {
+  ScriptedServer server(Always({HttpText(200, {}, "b")}), {.tls = true});
+  Answer right;
+  Perform({.url = Named(server) + "/x"}, right);
+  EXPECT_TRUE(right.status.ok()) << right.status.ToString();
+  for (const char* host : {"a.bucket.example", "a.b.bucket.test", "127.0.0.4"}) {
+    Answer wrong;
+    Perform({.url = Named(server, host) + "/x"}, wrong);
+    EXPECT_FALSE(wrong.status.ok()) << host;
+    if (std::string(host) != "127.0.0.4") {  // where nobody listens
+      EXPECT_EQ(wrong.status.code(), Code::kInvalidArgument) << wrong.status.ToString();
+    }
+  }
+  EXPECT_EQ(server.seen().size(), 1U);
+}
+
+TEST_F(LeanTransport, takes_an_unknown_authority_only_when_told_not_to_verify) {
+  ScriptedServer server(Always({HttpText(200, {}, "b")}), {.tls = true});
+  for (const bool verify : {true, false}) {
+    auto loop = *sys::EventLoop::Make("test-net");
+    auto transport = *net::MakeLeanTransport(*loop, {.verify_tls = verify});
+    Answer answer;
+    loop->Post([&] { transport->Start({.url = server.url() + "/x"}, &answer); });
+    answer.Wait();
+    loop->Stop();
+    EXPECT_EQ(answer.status.code(), verify ? Code::kInvalidArgument : Code::kOk)
+        << answer.status.ToString();
+  }
+}
+
+TEST_F(LeanTransport, believes_in_the_end_of_a_body_only_when_tls_says_it) {
+  for (const Then then : {Then::kClose, Then::kCut}) {
+    ScriptedServer server(Always({"HTTP/1.1 200 OK\r\n\r\nbody", then}), {.tls = true});
+    Answer answer;
+    Perform({.url = server.url() + "/x"}, answer);
+    EXPECT_EQ(answer.status.code(), then == Then::kClose ? Code::kOk : Code::kDataLoss)
+        << answer.status.ToString();
+    ScriptedServer whole(Always({HttpText(200, {}, "body"), then}), {.tls = true});
+    Answer counted;
+    Perform({.url = whole.url() + "/x"}, counted);
+    EXPECT_TRUE(counted.status.ok()) << counted.status.ToString();
+  }
+}
+
+TEST_F(LeanTransport, plain_words_where_tls_was_asked_for_are_unavailable) {
+  ScriptedServer server(Always({HttpText(200, {}, "b")}));
+  std::string url = server.url();
+  url.insert(4, "s");
+  Answer answer;
+  Perform({.url = url + "/x", .connect_timeout = 300ms}, answer);
+  EXPECT_EQ(answer.status.code(), Code::kUnavailable) << answer.status.ToString();
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ class Origin {
   size_t waiting_count = 0;
   size_t setups = 0;  // connections being made
   Resolver::Ticket resolving = 0;
+  TlsSessions sessions;
 
  private:
   void ForgetUnusedPeers();
