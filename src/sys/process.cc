@@ -48,6 +48,7 @@ Result<Pipe> MakePipe() {
   pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the child
   const pid_t child = ::vfork();
   if (child == 0) {
+    ::setpgid(0, 0);  // so that what it starts can be ended with it
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct sigaction usual{};
     usual.sa_handler = SIG_DFL;
@@ -119,7 +120,7 @@ Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration 
   Status status = ReadAll(pipe.read, until, max_output, stop, result.output);
   if (status.ok()) status = WaitForEnd(child, until, stop, state);
   if (!status.ok()) {
-    ::kill(child, SIGKILL);
+    if (::kill(-child, SIGKILL) != 0) ::kill(child, SIGKILL);
     while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
     }
     return std::move(status).WithContext(argv[0]);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/temp_folder.h"
+
 namespace forebay::sys {
 namespace {
 
@@ -34,6 +36,18 @@ TEST(RunProcess, kills_what_takes_too_long_says_too_much_or_is_not_wanted_any_mo
   const std::atomic<bool> stopped = true;
   EXPECT_EQ(RunProcess({"sleep", "60"}, seconds(60), 100, stopped).code(), Code::kCancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(20));
+}
+
+TEST(RunProcess, kills_what_the_program_has_started_too) {
+  const testing::TempFolder folder;
+  const std::string file = folder / "held";
+  const std::string holds = "exec >&-; (flock -x 9; sleep 60) 9>" + file;
+  EXPECT_EQ(RunProcess({"sh", "-c", holds}, milliseconds(300), 100, kRunning).code(),
+            Code::kDeadlineExceeded);
+  // The lock goes with the last process that has the file.
+  const auto free = RunProcess({"flock", "-w", "20", file, "true"}, seconds(30), 100, kRunning);
+  ASSERT_TRUE(free.ok()) << free.status().ToString();
+  EXPECT_EQ(free->exit_code, 0);
 }
 
 TEST(SplitCommand, keeps_what_quotes_and_backslashes_keep_together) {
