@@ -12,6 +12,7 @@ namespace forebay::sim {
 namespace {
 
 constexpr auto kRoundTrip = std::chrono::milliseconds(1);
+constexpr Duration kHang = std::chrono::seconds(20);
 
 struct Range {
   uint64_t first = 0;
@@ -33,15 +34,32 @@ std::string PathOf(const std::string& url) { return url.substr(url.rfind('/') + 
 }  // namespace
 
 SimTransport::Fault SimTransport::DrawFault() {
-  const std::array<double, 8> rates = {rates_.refuse, rates_.reset,     rates_.stall,
-                                       rates_.lost,   rates_.slow_down, rates_.wrong_range,
-                                       rates_.whole,  rates_.short_body};
+  const std::array rates = {rates_.refuse,     rates_.reset,       rates_.stall, rates_.lost,
+                            rates_.slow_down,  rates_.wrong_range, rates_.whole, rates_.short_body,
+                            rates_.other_etag, rates_.hang};
   double at = random_.NextDouble();
   for (size_t i = 0; i < rates.size(); ++i) {
     if (at < rates[i]) return static_cast<Fault>(i + 1);
     at -= rates[i];
   }
   return Fault::kNone;
+}
+
+void SimTransport::set_request_limit(double per_s, double burst) {
+  limit_per_s_ = per_s;
+  limit_burst_ = limit_tokens_ = burst;
+  limit_filled_ = executor_.Now();
+}
+
+bool SimTransport::OverLimit() {
+  if (limit_per_s_ == 0) return false;
+  const Time now = executor_.Now();
+  const double passed_s = std::chrono::duration<double>(now - limit_filled_).count();
+  limit_tokens_ = std::min(limit_burst_, limit_tokens_ + passed_s * limit_per_s_);
+  limit_filled_ = now;
+  if (limit_tokens_ < 1) return true;
+  limit_tokens_ -= 1;
+  return false;
 }
 
 net::HttpTransport::RequestId SimTransport::Start(net::HttpRequest request,
@@ -51,6 +69,11 @@ net::HttpTransport::RequestId SimTransport::Start(net::HttpRequest request,
   Exchange& exchange = in_flight_[id];
   exchange.handler = handler;
   exchange.fault = DrawFault();
+  faults_ += exchange.fault != Fault::kNone ? 1 : 0;
+  if (OverLimit()) {
+    exchange.fault = Fault::kSlowDown;
+    ++throttled_;
+  }
   exchange.started = executor_.Now();
   const Duration first_byte_timeout = request.first_byte_timeout;
   exchange.request = std::move(request);
@@ -58,6 +81,12 @@ net::HttpTransport::RequestId SimTransport::Start(net::HttpRequest request,
     case Fault::kRefuse:
       At(id, kRoundTrip, [this, id] { Finish(id, Status(Code::kUnavailable, "refused")); });
       break;
+    case Fault::kHang:
+      if (first_byte_timeout > kHang) {
+        At(id, kHang, [this, id] { Answer(id); });
+        break;
+      }
+      [[fallthrough]];
     case Fault::kLost:
       At(id, first_byte_timeout,
          [this, id] { Finish(id, Status(Code::kUnavailable, "no first byte in time")); });
@@ -104,7 +133,8 @@ void SimTransport::AnswerRange(RequestId id, Exchange& exchange) {
   head.status = exchange.fault == Fault::kWhole ? 200 : 206;
   head.content_length = static_cast<int64_t>(wanted);
   if (exchange.fault == Fault::kWrongRange) range.first = (range.first + 1) % 64;
-  head.headers = {{"ETag", "\"" + options_.etag + "\""},
+  const std::string other = exchange.fault == Fault::kOtherEtag ? fmt::format("-{}", id) : "";
+  head.headers = {{"ETag", "\"" + options_.etag + other + "\""},
                   {"Content-Length", std::to_string(wanted)},
                   {"x-amz-request-id", fmt::format("SIM{}", id)}};
   if (head.status == 206) {
@@ -112,14 +142,16 @@ void SimTransport::AnswerRange(RequestId id, Exchange& exchange) {
                               fmt::format("bytes {}-{}/{}", range.first, range.first + wanted - 1,
                                           options_.object_bytes));
   }
+  const bool is_head = exchange.request.method == "HEAD";
+  if (is_head) head.status = 200;
   const Result<net::BodyTarget> target = exchange.handler->OnHead(head);
-  if (!target.ok()) {
-    Finish(id, target.status());
+  if (!target.ok() || is_head) {
+    Finish(id, target.ok() ? Status() : target.status());
     return;
   }
   const bool cut = exchange.fault == Fault::kReset || exchange.fault == Fault::kStall ||
                    exchange.fault == Fault::kShortBody;
-  uint64_t left = cut ? wanted / 2 : wanted;
+  uint64_t left = cut ? random_.NextBelow(wanted) : wanted;
   uint64_t at = range.first;
   const std::string path = PathOf(exchange.request.url);
   for (const MutableBytes piece : target->pieces) {

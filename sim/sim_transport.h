@@ -25,6 +25,8 @@ struct FaultRates {
   double wrong_range = 0;  // Content-Range and body of another range
   double whole = 0;        // 200 with another body in place of the range
   double short_body = 0;   // fewer bytes than promised, then the end
+  double other_etag = 0;   // the right range under another version's ETag
+  double hang = 0;         // the answer comes 20 s late
 };
 
 class SimTransport : public net::HttpTransport {
@@ -47,7 +49,12 @@ class SimTransport : public net::HttpTransport {
 
   void set_latency_factor(double factor) { factor_ = factor; }
   void set_faults(const FaultRates& rates) { rates_ = rates; }
+  // The server takes so many requests a second, `burst` of them at once; the rest get 503 SlowDown.
+  // 0: any number.
+  void set_request_limit(double per_s, double burst = 10);
   uint64_t requests() const { return requests_; }
+  uint64_t faults() const { return faults_; }        // requests that met a drawn fault
+  uint64_t throttled() const { return throttled_; }  // ... that were beyond the limit
   size_t in_flight() const { return in_flight_.size(); }
 
  private:
@@ -60,7 +67,9 @@ class SimTransport : public net::HttpTransport {
     kSlowDown,
     kWrongRange,
     kWhole,
-    kShortBody
+    kShortBody,
+    kOtherEtag,
+    kHang
   };
   struct Exchange {
     net::HttpRequest request;
@@ -73,6 +82,7 @@ class SimTransport : public net::HttpTransport {
   };
 
   Fault DrawFault();
+  bool OverLimit();
   void Answer(RequestId id);
   void AnswerRange(RequestId id, Exchange& exchange);
   void Finish(RequestId id, Status status);
@@ -85,6 +95,12 @@ class SimTransport : public net::HttpTransport {
   double factor_ = 1;
   RequestId next_id_ = 1;
   uint64_t requests_ = 0;
+  uint64_t faults_ = 0;
+  uint64_t throttled_ = 0;
+  double limit_per_s_ = 0;
+  double limit_burst_ = 0;
+  double limit_tokens_ = 0;
+  Time limit_filled_{};
   std::unordered_map<RequestId, Exchange> in_flight_;
   Task on_closed_;
 };

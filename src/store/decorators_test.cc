@@ -221,6 +221,44 @@ TEST_F(DecoratorsTest, retry_can_be_cancelled_in_an_attempt_and_between_two) {
   EXPECT_TRUE(inner_->held.empty());
 }
 
+TEST_F(DecoratorsTest, in_an_outage_all_retries_together_are_a_trickle) {
+  auto tokens = std::make_shared<RetryTokens>();
+  std::vector<std::unique_ptr<RetryStore>> stores;
+  for (uint64_t i = 0; i < 4; ++i) stores.push_back(Retry({.seed = i, .tokens = tokens}));
+  std::array<Outcome, 300> outcomes;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    stores[i % 4]->StartRead(Request(), outcomes[i].Taker());
+  }
+  while (!inner_->held.empty()) inner_->Answer(Failure(Code::kUnavailable));
+  executor_.Advance(1s);
+  const size_t at_once = inner_->held.size();
+  EXPECT_GE(at_once, 50U);
+  EXPECT_LE(at_once, 56U);
+  executor_.Advance(10s);
+  EXPECT_LE(inner_->held.size(), at_once + 50);
+  EXPECT_GE(inner_->held.size(), at_once + 49);
+  // Nothing has failed for that, and what succeeds gives back what it took.
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 0);
+  for (int i = 0; i < 60; ++i) {
+    while (!inner_->held.empty()) inner_->Answer(ReadResult{});
+    executor_.Advance(1s);
+  }
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.code(), Code::kOk);
+  EXPECT_EQ(tokens->Take(500, executor_.Now()), Duration::zero());
+}
+
+TEST(RetryTokens, are_one_bucket_for_one_service_in_the_process) {
+  EXPECT_EQ(RetryTokens::OfProcess("a"), RetryTokens::OfProcess("a"));
+  EXPECT_NE(RetryTokens::OfProcess("a"), RetryTokens::OfProcess("b"));
+  RetryTokens tokens;
+  const Time now = Time{} + 1h;
+  EXPECT_EQ(tokens.Take(500, now), Duration::zero());
+  EXPECT_EQ(tokens.Take(50, now), 1s);
+  tokens.GiveBack(50);
+  EXPECT_EQ(tokens.Take(5, now), 100ms);
+  EXPECT_EQ(tokens.Take(5, now + 1min), Duration::zero());
+}
+
 TEST_F(DecoratorsTest, limit_admits_so_many_and_keeps_two_for_demand) {
   LimitStore store(inner_, {.in_flight = 4});
   std::array<Outcome, 8> outcomes;
@@ -322,7 +360,7 @@ TEST_F(DecoratorsTest, limit_ends_a_waiting_request_on_cancel_deadline_and_full_
 }
 
 TEST_F(DecoratorsTest, limit_passes_a_cancel_on_once_admitted) {
-  LimitStore store(inner_, {});
+  LimitStore store(inner_, LimitOptions{});
   Outcome outcome;
   store.Cancel(store.StartRead(Request(), outcome.Taker()));
   executor_.RunAll();

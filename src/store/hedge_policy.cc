@@ -12,7 +12,7 @@ constexpr double kGuessed = 8;
 // With a second request as fast as the usual one, waiting less than this gains nothing.
 constexpr double kDemandMedians = 1.5;
 constexpr double kFarMedians = 2;
-constexpr double kGuessMedians = 4;
+constexpr double kGuessMedians = 3;
 // Where more reads are lost than a quantile leaves out, it says nothing.
 constexpr double kDemandMediansMost = 4;
 constexpr double kFarMediansMost = 6;
@@ -22,7 +22,8 @@ constexpr double kFarQuantile = 0.99;
 constexpr double kUnlearnedBytesPerS = 8e6;
 
 constexpr double kLateWindow = 32;  // reads
-constexpr double kLateShareOff = 0.15;
+constexpr double kLateShareMuch = 0.15;
+constexpr double kMuchLater = 3;
 constexpr double kRelearnWindow = 64;
 constexpr double kThrottledWindow = 128;  // answers
 constexpr double kThrottledShareOff = 0.06;
@@ -53,12 +54,17 @@ Duration HedgePolicy::Bound(const TimeQuantiles& times, uint64_t bytes, bool dem
   return std::max(options_.least, std::clamp(times.At(q), least, most));
 }
 
+// While everything is late a second request would be as late; what is much later still is lost.
 Duration HedgePolicy::FirstByteBound(uint64_t bytes, bool demand) const {
-  return Bound(Class(bytes).first_byte, bytes, demand);
+  const SizeClass& of = Class(bytes);
+  const Duration bound = Bound(of.first_byte, bytes, demand);
+  return of.late_share > kLateShareMuch ? Times(bound, kMuchLater) : bound;
 }
 
 Duration HedgePolicy::TotalBound(uint64_t bytes, bool demand) const {
-  return Bound(Class(bytes).total, bytes, demand);
+  const SizeClass& of = Class(bytes);
+  const Duration bound = Bound(of.total, bytes, demand);
+  return of.late_share > kLateShareMuch ? Times(bound, kMuchLater) : bound;
 }
 
 Duration HedgePolicy::UsualTotal(uint64_t bytes) const { return Class(bytes).total.At(0.5); }
@@ -68,7 +74,7 @@ void HedgePolicy::OnStart() { tokens_ = std::min(options_.burst, tokens_ + optio
 void HedgePolicy::CountLate(SizeClass& of, uint64_t bytes, Duration age) {
   const bool late = of.total.count() >= kLearned && age > Bound(of.total, bytes, false);
   of.late_share += ((late ? 1 : 0) - of.late_share) / kLateWindow;
-  if (of.late_share <= kLateShareOff) return;
+  if (of.late_share <= kLateShareMuch) return;
   // The times have changed: the old ones are in the way of learning.
   for (TimeQuantiles* times : {&of.first_byte, &of.total}) {
     if (times->count() > 2 * kRelearnWindow) times->Fade(0.5);
@@ -80,6 +86,14 @@ void HedgePolicy::OnRead(uint64_t bytes, Duration first_byte, Duration total) {
   CountLate(of, bytes, total);
   of.first_byte.Add(first_byte);
   of.total.Add(total);
+  CountLesson(of);
+}
+
+void HedgePolicy::CountLesson(SizeClass& of) {
+  const int lessons = of.total.count() >= kLearned ? 2 : of.total.count() >= kGuessed ? 1 : 0;
+  if (lessons <= of.lessons) return;
+  of.lessons = lessons;
+  ++lessons_;
 }
 
 void HedgePolicy::OnGaveWay(uint64_t bytes, Duration first_byte, Duration age) {
@@ -97,15 +111,14 @@ void HedgePolicy::OnAnswer(bool throttled) {
   throttled_share_ += ((throttled ? 1 : 0) - throttled_share_) / kThrottledWindow;
 }
 
-bool HedgePolicy::Off(uint64_t bytes) const {
-  return throttled_share_ > kThrottledShareOff || Class(bytes).late_share > kLateShareOff;
-}
+bool HedgePolicy::Off() const { return throttled_share_ > kThrottledShareOff; }
 
 bool HedgePolicy::Spend(uint64_t bytes, bool demand, Duration age) {
-  if (Off(bytes)) return false;
-  // The last tokens are for whoever waits, and for reads that seem to have been lost.
-  const bool lost = age > 2 * TotalBound(bytes, false);
-  const double kept = demand || lost ? 0 : options_.burst / 4;
+  if (Off()) return false;
+  // The last tokens are for whoever waits. A read that seems to be lost borrows from those to come:
+  // nobody reads on, and earns, while all wait for it.
+  const bool lost = age > Times(Bound(Class(bytes).total, bytes, false), kMuchLater);
+  const double kept = lost ? -options_.burst : demand ? 0 : options_.burst / 4;
   if (tokens_ < 1 + kept) return false;
   tokens_ -= 1;
   return true;

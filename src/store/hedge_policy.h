@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "store/object_store.h"
 #include "store/time_quantiles.h"
@@ -18,6 +19,7 @@ struct HedgeOptions {
   uint64_t buffer_bytes = 32ULL << 20;             // of all second requests together
   Duration least = std::chrono::milliseconds(50);  // nothing is late before
   Duration unlearned = std::chrono::seconds(1);    // the bound until a few reads were seen
+  std::function<bool(uint64_t)> may_send;  // false: so many bytes more may not be asked for now
 };
 
 class HedgePolicy {
@@ -39,28 +41,35 @@ class HedgePolicy {
   // An answer said slow down, or did not.
   void OnAnswer(bool throttled);
 
+  // Changes when a bound has just been learned that was a guess before.
+  uint64_t lessons() const { return lessons_; }
+
   // Takes a token for a second request of a read that is `age` old; false: none may be sent.
   bool Spend(uint64_t bytes, bool demand, Duration age);
-  // Not while the server says slow down, nor while everything is late.
-  bool Off(uint64_t bytes) const;
+  void GiveBack() { tokens_ += 1; }
+  // While the server says slow down.
+  bool Off() const;
 
  private:
   struct SizeClass {
     TimeQuantiles first_byte;
     TimeQuantiles total;
     double late_share = 0;  // of recent reads that were later than the far bound
+    int lessons = 0;
   };
   static constexpr size_t kClasses = 24;
   static size_t ClassOf(uint64_t bytes);
   SizeClass& Class(uint64_t bytes) { return classes_[ClassOf(bytes)]; }
   const SizeClass& Class(uint64_t bytes) const { return classes_[ClassOf(bytes)]; }
   void CountLate(SizeClass& of, uint64_t bytes, Duration age);
+  void CountLesson(SizeClass& of);
   Duration Bound(const TimeQuantiles& times, uint64_t bytes, bool demand) const;
 
   const HedgeOptions options_;
   std::array<SizeClass, kClasses> classes_;
   double tokens_;
   double throttled_share_ = 0;
+  uint64_t lessons_ = 0;
 };
 
 }  // namespace forebay::store

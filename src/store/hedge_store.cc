@@ -8,7 +8,7 @@ namespace forebay::store {
 namespace {
 
 constexpr ObjectStore::OpId kOwnIds = ObjectStore::OpId{1} << 63;
-constexpr int kSecondsMax = 2;  // a second request that failed may be replaced, once
+constexpr int kSecondsMax = 3;  // those that fail or are lost in their turn included
 
 // Another request would be told the same.
 bool IsFinal(Code code) {
@@ -55,7 +55,9 @@ void HedgeStore::Learn(const Read& read, const Leg& leg) {
   const uint64_t bytes = read.request.range.size();
   const Time at = leg.progress.first_byte;
   if (leg.result->ok()) {
+    const uint64_t lessons = policy_.lessons();
     policy_.OnRead(bytes, (at == Time{} ? now : at) - leg.started, now - leg.started);
+    if (policy_.lessons() != lessons) LookAtAll();
   } else if (leg.result->code() == Code::kCancelled && !read.cancelled && &leg == &read.first) {
     // How long it ran on beyond the bound is the second's doing.
     policy_.OnGaveWay(bytes, at == Time{} ? Duration{} : at - leg.started,
@@ -77,7 +79,7 @@ void HedgeStore::OnLeg(Read& read, Leg& leg, Result<ReadResult> result) {
     inner().Cancel(other.op);
   } else if (&leg == &read.second) {
     counters_->wasted_bytes += leg.progress.bytes;
-    if (!read.cancelled) LookAt(read, NextLook(read));
+    if (!read.cancelled) LookAt(read, read.granted ? executor().Now() : NextLook(read));
   }
 }
 
@@ -139,24 +141,24 @@ void HedgeStore::Promote(OpId id) {
 Time HedgeStore::NextLook(const Read& read) const {
   const bool demand = read.request.options.priority == Priority::kDemand;
   const uint64_t bytes = read.request.range.size();
-  const bool waits = read.first.progress.first_byte == Time{};
-  return read.first.started +
+  const Leg& leg = read.second.running ? read.second : read.first;
+  const bool waits = leg.progress.first_byte == Time{};
+  return leg.started +
          (waits ? policy_.FirstByteBound(bytes, demand) : policy_.TotalBound(bytes, demand));
 }
 
-bool HedgeStore::NearlyThere(const Read& read, Duration usual) {
-  const uint64_t bytes = read.request.range.size();
-  const ReadProgress& progress = read.first.progress;
-  if (progress.bytes == 0) return false;
-  const double left = static_cast<double>(bytes - std::min(bytes, progress.bytes)) /
-                      static_cast<double>(progress.bytes);
-  const double so_far = static_cast<double>((executor().Now() - progress.first_byte).count());
+bool HedgeStore::NearlyThere(const Leg& leg, uint64_t bytes, Duration usual) {
+  if (!leg.running || leg.progress.bytes == 0) return false;
+  const double left = static_cast<double>(bytes - std::min(bytes, leg.progress.bytes)) /
+                      static_cast<double>(leg.progress.bytes);
+  const auto so_far = static_cast<double>((executor().Now() - leg.progress.first_byte).count());
   return so_far * left < static_cast<double>(usual.count());
 }
 
 void HedgeStore::Look(Read& read) {
-  // While one of the two has its answer, or both are under way, there is nothing to decide.
-  if (!read.first.running || read.second.running || read.seconds >= kSecondsMax) return;
+  // Nothing is to be decided where one of the two has its answer.
+  if (!read.first.running && !read.second.running) return;
+  if (read.first.result.has_value() && read.first.result->ok()) return;
   if (read.second.result.has_value() && read.second.result->ok()) return;
   const Time now = executor().Now();
   const Time next = NextLook(read);
@@ -166,20 +168,37 @@ void HedgeStore::Look(Read& read) {
   }
   const uint64_t bytes = read.request.range.size();
   const Duration usual = std::max(policy_.UsualTotal(bytes), options_.least / 2);
-  if (NearlyThere(read, usual)) {
+  if (NearlyThere(read.first, bytes, usual) || NearlyThere(read.second, bytes, usual)) {
     LookAt(read, now + usual);
     return;
   }
-  const bool demand = read.request.options.priority == Priority::kDemand;
-  const uint64_t takes = SlabsFor(bytes) * kSlabBytes;
-  const bool room = read.buffer_bytes > 0 || takes <= options_.buffer_bytes - buffer_bytes_;
-  if (!room || !policy_.Spend(bytes, demand, now - read.first.started)) {
+  if (!read.granted && !MaySend(read)) {
     if (!read.refused) ++counters_->refused;
     read.refused = true;
     LookAt(read, now + usual);  // there may be room then
     return;
   }
+  if (read.second.running) {
+    // Lost as well: another takes its place, and its buffer, once it is over.
+    read.granted = true;
+    read.due = kNever;
+    inner().Cancel(read.second.op);
+    return;
+  }
+  read.granted = false;
   StartSecond(read);
+}
+
+bool HedgeStore::MaySend(const Read& read) {
+  if (read.seconds >= kSecondsMax) return false;
+  const uint64_t bytes = read.request.range.size();
+  const uint64_t takes = SlabsFor(bytes) * kSlabBytes;
+  if (read.buffer_bytes == 0 && takes > options_.buffer_bytes - buffer_bytes_) return false;
+  const bool demand = read.request.options.priority == Priority::kDemand;
+  if (!policy_.Spend(bytes, demand, executor().Now() - read.first.started)) return false;
+  if (!options_.may_send || options_.may_send(bytes)) return true;
+  policy_.GiveBack();
+  return false;
 }
 
 void HedgeStore::StartSecond(Read& read) {
@@ -191,13 +210,14 @@ void HedgeStore::StartSecond(Read& read) {
   }
   ++counters_->started;
   ++read.seconds;
-  read.due = kNever;
   read.second = Leg{};
   read.second.started = executor().Now();
   read.second.running = true;
+  LookAt(read, NextLook(read));
   ReadRequest second = read.request;
   second.target = read.buffer.Pieces(0, bytes);
   second.progress = &read.second.progress;
+  second.options.other_address = true;
   read.second.op = inner().StartRead(std::move(second), [this, &read](Result<ReadResult> result) {
     OnLeg(read, read.second, std::move(result));
   });
@@ -208,6 +228,13 @@ void HedgeStore::LookAt(Read& read, Time at) {
   if (at == kNever) return;
   due_.push({at, read.id});
   if (at < timer_at_) SetTimer();
+}
+
+// Those that began when less was known.
+void HedgeStore::LookAtAll() {
+  for (const auto& [id, read] : reads_) {
+    if (read->due != kNever) LookAt(*read, std::min(read->due, NextLook(*read)));
+  }
 }
 
 // One timer for all: at the soonest time at which a read that still runs is due.

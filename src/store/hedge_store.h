@@ -59,7 +59,8 @@ class HedgeStore final : public Decorator<HedgeStore> {
     uint64_t buffer_bytes = 0;  // counted in buffer_bytes_
     bool cancelled = false;
     bool refused = false;
-    Time due = kNever;  // when to look at it again
+    bool granted = false;  // another second request may go out
+    Time due = kNever;     // when to look at it again
   };
   struct Due {
     Time at;
@@ -80,8 +81,10 @@ class HedgeStore final : public Decorator<HedgeStore> {
   void Look(Read& read);
   Time NextLook(const Read& read) const;
   // At its pace so far it will be there before a new request would.
-  bool NearlyThere(const Read& read, Duration usual);
+  bool NearlyThere(const Leg& leg, uint64_t bytes, Duration usual);
+  bool MaySend(const Read& read);
   void LookAt(Read& read, Time at);
+  void LookAtAll();
   void SetTimer();
   void OnTimer();
   void StartSecond(Read& read);

@@ -1,79 +1,83 @@
-// Admits a fixed number of requests at a time; the rest wait by priority. Two permits are kept for
-// demand, so that prefetch in flight never makes a waiting step queue.
+// Sends a request when the host's admission lets it; until then it waits, and can be cancelled,
+// promoted or run out of time.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
+#include "store/admission.h"
 #include "store/decorator.h"
 
 namespace forebay::store {
 
-struct LimitOptions {
-  size_t in_flight = 128;  // at most; more than kept_for_demand
-  size_t kept_for_demand = 2;
-  size_t queue_limit = 64 * 1024;  // waiting requests, beyond which kResourceExhausted
-};
-
 class LimitStore final : public Decorator<LimitStore> {
  public:
-  LimitStore(std::shared_ptr<ObjectStore> inner, LimitOptions options);
+  // `admission` may be shared with other stores of the same executor.
+  LimitStore(std::shared_ptr<ObjectStore> inner, std::shared_ptr<Admission> admission);
+  LimitStore(std::shared_ptr<ObjectStore> inner, const LimitOptions& options);
 
   void Cancel(OpId op) override;
   void Promote(OpId op) override;
-  size_t in_flight() const { return in_flight_; }
-  size_t waiting() const { return waiting_; }
+  size_t in_flight() const { return admission_->in_flight(); }
+  size_t waiting() const { return admission_->waiting(); }
 
  private:
   friend class Decorator<LimitStore>;
 
-  struct Op {
-    virtual ~Op() = default;
-    virtual void Begin(LimitStore& store) = 0;
+  struct Op : Admission::Entry {
+    explicit Op(LimitStore& owner) : store(owner) {}
     virtual void RaiseToDemand() = 0;
     virtual void Fail(Status status) = 0;
+    void Refuse(Status status) override;
 
+    LimitStore& store;
     OpId id = 0;
-    Priority priority = Priority::kDemand;
-    Executor::TimerId timer = 0;  // the deadline, while it waits
-    OpId inner_op = 0;            // once admitted
-    bool over = false;            // its callback is on its way
+    OpId inner_op = 0;  // once admitted
+    bool over = false;  // its callback is on its way
   };
   template <class Request, class T>
   struct TypedOp;
-  static constexpr size_t kPriorities = 4;
 
   template <class Request, class T>
   OpId RunOp(Verb verb, StartMethod<Request, T> start, Request request, Callback<T> on_done);
-  void Enqueue(std::unique_ptr<Op> op, Time deadline);
-  bool MayBegin(Priority priority) const;
-  void Begin(Op& op);
-  // Begins what may begin, best priority first.
-  void Admit();
-  // Ends one that was not admitted.
-  void Refuse(Op& op, Status status);
-  void Finished();
+  void Launch(std::unique_ptr<Op> op);
+  // Of the bucket and the first folder of the key: what S3 grants its requests to, about.
+  uint64_t PrefixOf(std::string_view key) const;
+  // Ends one that was not admitted, in a turn of its own.
+  void FailLater(Op& op, Status status);
   std::unique_ptr<Op> Take(OpId id);
 
-  const LimitOptions options_;
+  template <class Request>
+  static uint64_t BytesOf(const Request& request) {
+    uint64_t bytes = 0;
+    if constexpr (requires { request.body; }) {
+      for (const ByteView piece : request.body) bytes += piece.size();
+    }
+    if constexpr (std::is_same_v<Request, ReadRequest>) bytes += request.range.size();
+    return bytes;
+  }
+
+  const std::shared_ptr<Admission> admission_;
   std::unordered_map<OpId, std::unique_ptr<Op>> ops_;
-  std::array<std::deque<OpId>, kPriorities> queues_;  // may name ops that have ended meanwhile
-  size_t in_flight_ = 0;
-  size_t waiting_ = 0;
   OpId last_id_ = 0;
 };
 
 template <class Request, class T>
 struct LimitStore::TypedOp final : LimitStore::Op {
-  void Begin(LimitStore& store) override {
-    inner_op = (store.inner().*start)(std::move(request), [this, &store](Result<T> result) {
+  using Op::Op;
+  void Begin() override {
+    inner_op = (store.inner().*start)(std::move(request), [this](Result<T> result) {
       const std::unique_ptr<Op> self = store.Take(id);
-      store.Finished();
+      uint64_t moved = result.ok() ? bytes : 0;
+      if constexpr (std::is_same_v<T, ReadResult>) moved = result.ok() ? result->bytes : 0;
+      const std::shared_ptr<Admission> admission = store.admission_;
+      const bool refused = result.code() == Code::kResourceExhausted;
+      admission->Leave(*this, moved, refused);
       on_done(std::move(result));
     });
   }
@@ -88,13 +92,19 @@ struct LimitStore::TypedOp final : LimitStore::Op {
 template <class Request, class T>
 ObjectStore::OpId LimitStore::RunOp(Verb, StartMethod<Request, T> start, Request request,
                                     Callback<T> on_done) {
-  auto op = std::make_unique<TypedOp<Request, T>>();
+  auto op = std::make_unique<TypedOp<Request, T>>(*this);
   op->priority = request.options.priority;
-  const Time deadline = request.options.deadline;
+  op->deadline = request.options.deadline;
+  op->bytes = BytesOf(request);
+  if constexpr (requires { request.key; }) {
+    op->prefix = PrefixOf(request.key);
+  } else {
+    op->prefix = PrefixOf(request.prefix);
+  }
   op->start = start;
   op->request = std::move(request);
   op->on_done = std::move(on_done);
-  Enqueue(std::move(op), deadline);
+  Launch(std::move(op));
   return last_id_;
 }
 

@@ -26,6 +26,8 @@ enum class Priority : uint8_t { kDemand = 0, kSoon = 1, kFar = 2, kBulk = 3 };
 struct RequestOptions {
   Time deadline = kNever;  // absolute, for all attempts together
   Priority priority = Priority::kDemand;
+  // While another request for the same is out: to another of the host's addresses, if it has one.
+  bool other_address = false;
 };
 
 // How far a read has come; written on the executor's thread while the read runs.

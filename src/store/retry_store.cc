@@ -13,6 +13,9 @@ bool IsWorthAnother(Code code) {
   return code == Code::kUnavailable || code == Code::kResourceExhausted || code == Code::kDataLoss;
 }
 
+// As the AWS SDKs count: what may be an outage costs more than what the server answered.
+int TokensFor(Code code) { return code == Code::kUnavailable ? 10 : 5; }
+
 double Milliseconds(Duration time) { return static_cast<double>(time.count()) * 1e-6; }
 
 }  // namespace
@@ -44,13 +47,27 @@ std::string RetryStore::NewWriteId() {
   return fmt::format("{:016x}{:016x}", high, random_.Next());
 }
 
+void RetryStore::Succeeded(const Op& op) {
+  if (options_.tokens) options_.tokens->GiveBack(std::max(op.tokens, 1));
+}
+
 void RetryStore::AttemptFailed(Op& op, Status status) {
   status = std::move(status).WithDetail({.attempt = op.attempts});
   const Code code = status.code();
   const Time now = executor().Now();
-  const Duration wait = IsWorthAnother(code) ? WaitAfter(op, code) : Duration::zero();
-  const bool again = IsWorthAnother(code) && !op.cancelled && op.attempts < options_.max_attempts &&
-                     now + wait < op.deadline;
+  bool again = IsWorthAnother(code) && !op.cancelled && op.attempts < options_.max_attempts;
+  Duration wait{};
+  if (again) {
+    wait = WaitAfter(op, code);
+    const int tokens = options_.tokens ? TokensFor(code) : 0;
+    if (tokens > 0) wait = std::max(wait, options_.tokens->Take(tokens, now));
+    again = now + wait < op.deadline;
+    if (again) {
+      op.tokens += tokens;
+    } else if (tokens > 0) {
+      options_.tokens->GiveBack(tokens);
+    }
+  }
   if (again) {
     if (options_.on_retry) options_.on_retry(op.verb, code);
     op.last = std::move(status);

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "store/decorator.h"
+#include "store/retry_tokens.h"
 
 namespace forebay::store {
 
@@ -19,10 +20,12 @@ struct RetryOptions {
   Duration budget =
       std::chrono::seconds(60);  // all attempts and waits, unless a deadline is nearer
   // The wait before attempt n + 1 is uniform in [0, min(longest, first * 2^(n - 1))].
-  Duration first_wait = std::chrono::milliseconds(100);
-  Duration first_wait_throttled = std::chrono::milliseconds(500);  // after kResourceExhausted
+  Duration first_wait = std::chrono::milliseconds(50);
+  Duration first_wait_throttled = std::chrono::milliseconds(250);  // after kResourceExhausted
   Duration longest_wait = std::chrono::seconds(10);
   uint64_t seed = 0;
+  // Shared with others; null: retries are bounded by attempts and time alone.
+  std::shared_ptr<RetryTokens> tokens;
   std::function<void(Verb, Code)> on_retry;  // executor's thread; for meters
 };
 
@@ -53,6 +56,7 @@ class RetryStore final : public Decorator<RetryStore> {
     Time started;
     Time deadline;
     int attempts = 0;
+    int tokens = 0;               // taken
     OpId inner_op = 0;            // of the attempt that runs; 0 between attempts
     Executor::TimerId timer = 0;  // of the wait between attempts
     bool cancelled = false;
@@ -66,6 +70,7 @@ class RetryStore final : public Decorator<RetryStore> {
   void Launch(std::unique_ptr<Op> op);
   void AttemptFailed(Op& op, Status status);
   Duration WaitAfter(const Op& op, Code code);
+  void Succeeded(const Op& op);
   std::string NewWriteId();
   std::unique_ptr<Op> Take(OpId id);
 
@@ -89,6 +94,7 @@ struct RetryStore::TypedOp final : RetryStore::Op {
         result->total = store.executor().Now() - started;
       }
       const std::unique_ptr<Op> self = store.Take(id);
+      store.Succeeded(*self);
       on_done(std::move(result));
     });
   }

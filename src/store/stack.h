@@ -15,6 +15,8 @@ namespace forebay::store {
 struct StackOptions {
   RetryOptions retry;  // its on_retry is ours
   LimitOptions limit;
+  // Shared with other stores of the same host; null: one of its own, by `limit`.
+  std::shared_ptr<Admission> admission;
   HedgeOptions hedge;
 };
 

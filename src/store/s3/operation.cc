@@ -161,7 +161,8 @@ void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
                         .first_byte_timeout = options.first_byte_timeout,
                         .stall_timeout = options.stall_timeout,
                         .deadline = request_options_.deadline,
-                        .body_hint = wire.body_hint};
+                        .body_hint = wire.body_hint,
+                        .other_address = request_options_.other_address};
   if (options.request_payer) http.headers.emplace_back("x-amz-request-payer", "requester");
   if (http.method == "PUT" && core_.SendsChecksums()) {
     Crc64 crc;

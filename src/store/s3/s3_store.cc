@@ -99,7 +99,8 @@ Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
   // Jitter has to differ between processes that start together.
   stack.retry = {.max_attempts = config.max_attempts,
                  .budget = std::chrono::milliseconds(options.request_timeout_ms),
-                 .seed = std::random_device{}()};
+                 .seed = std::random_device{}(),
+                 .tokens = RetryTokens::OfProcess(config.endpoint_url + " " + bucket)};
   return MakeStack(std::move(store), std::move(stack));
 }
 
