@@ -9,12 +9,9 @@ import threading
 import time
 import weakref
 
-import numpy as np
-
 from . import _core, check, gcguard, ranks, units
 from .clips import VideoClips, skip
 from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
-from .labels import LabelJoin
 from .storage import to_store_options
 
 _KINDS = {
@@ -251,6 +248,8 @@ class Loader:
         self._core = _core.Loader.make_clips(self._dataset._to_core(), self._options, self._store)
         self._join = None
         if self._dataset.labels is not None:
+            from .label_join import LabelJoin  # with NumPy, whose import takes longer than ours
+
             self._join = LabelJoin(
                 self._dataset.labels, self._core, self._dataset.frames, self._store
             )
@@ -317,10 +316,7 @@ class Loader:
     def _finish(self, arrays):
         labels = {}
         if self._join is not None:
-            sample = arrays["_sample"]
-            if self._output != "numpy":
-                sample = np.from_dlpack(sample)
-            labels = self._join.join(sample)
+            labels = self._join.join(arrays["_sample"])
         if self._torch is not None:
             arrays = {name: self._to_tensor(name, array) for name, array in arrays.items()}
             labels = {name: self._torch.from_numpy(array) for name, array in labels.items()}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import operator
 
-import numpy as np
-
 from . import _core, check
 from .errors import InvalidArgumentError
 from .storage import to_store_options
@@ -73,6 +71,8 @@ class Video:
         Any order, repeats allowed. Errors: InvalidArgumentError for a number or a time outside;
         DataLossError where the stream is damaged there.
         """
+        import numpy as np  # takes longer than all of ours; `import forebay` does without
+
         core = self._open()
         if (numbers is None) == (times is None):
             raise InvalidArgumentError("frames: give numbers or times=, one of the two")
@@ -109,6 +109,8 @@ class Video:
 
 
 def _numbers(numbers, count, uri):
+    import numpy as np
+
     array = np.asarray(numbers)
     if array.size == 0:
         return np.empty(0, np.uint32)

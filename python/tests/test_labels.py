@@ -6,7 +6,7 @@ import pytest
 from conftest import FPS, FRAMES, SCENES
 
 import forebay as fb
-from forebay import labels as module
+from forebay import label_join as module
 
 
 def write_jsonl(path, rows):
