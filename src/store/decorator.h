@@ -78,6 +78,7 @@ class Decorator : public ObjectStore {
     return Run(Verb::kDelete, &ObjectStore::StartDelete, std::move(request), std::move(on_done));
   }
   const std::string& root_uri() const override { return inner_->root_uri(); }
+  ListCut list_cut() const override { return inner_->list_cut(); }
   Executor& executor() override { return inner_->executor(); }
 
  protected:

@@ -166,6 +166,13 @@ class ObjectStore {
   // The consumer now waits for it: from here on as if it had been started at Priority::kDemand. No
   // effect on one that is over.
   virtual void Promote(OpId op) { (void)op; }
+  // How a long listing may be cut into parts that are listed at the same time.
+  enum class ListCut : uint8_t {
+    kNone,     // not at all: it would gain nothing
+    kFolders,  // at what the delimiter "/" rolls up
+    kKeys,     // anywhere: keys come in the order of their bytes, and start_after counts by it
+  };
+  virtual ListCut list_cut() const { return ListCut::kNone; }
   // "s3://bucket" or "file:///dir" or "memory://name": what a key is appended to (with '/') in
   // messages and catalogs.
   virtual const std::string& root_uri() const = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <optional>
 #include <set>
 #include <utility>
@@ -112,6 +113,9 @@ void SyncStore::CancelAll() const {
   store->executor().Post([store, active = active_] {
     active->cancelled = true;
     for (const ObjectStore::OpId op : active->ops) store->Cancel(op);
+    for (const auto& weak : active->lists) {
+      if (const auto list = weak.lock()) list->Cancel();
+    }
   });
 }
 
@@ -128,28 +132,98 @@ Result<ListPage> SyncStore::List(ListRequest request) const {
   return Run<ListPage>(std::move(request), &ObjectStore::StartList);
 }
 
+namespace {
+
+// A listing's pages on their way from the executor to the thread that waits for them.
+class PageQueue {
+ public:
+  void Push(ListPage page) {
+    const MutexLock lock(mutex_);
+    pages_.push_back(std::move(page));
+    changed_.notify_all();
+  }
+  void End(Status status) {
+    const MutexLock lock(mutex_);
+    if (!end_) end_ = std::move(status);
+    changed_.notify_all();
+  }
+  // The next page, or none: then `end` is how it ended.
+  std::optional<ListPage> Pop(Status& end) {
+    mutex_.lock();
+    while (pages_.empty() && !end_) changed_.wait(mutex_);
+    std::optional<ListPage> page;
+    if (pages_.empty()) {
+      end = *end_;
+    } else {
+      page = std::move(pages_.front());
+      pages_.pop_front();
+    }
+    mutex_.unlock();
+    return page;
+  }
+  // Executor's thread only.
+  std::weak_ptr<ParallelList> list;
+
+ private:
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<ListPage> pages_ FB_GUARDED_BY(mutex_);  // bounded by what the listing keeps ahead
+  std::optional<Status> end_ FB_GUARDED_BY(mutex_);
+};
+
+// Ends the queue exactly once, also when the executor stops and destroys it unrun.
+class QueueEnd {
+ public:
+  explicit QueueEnd(std::shared_ptr<PageQueue> queue) : queue_(std::move(queue)) {}
+  QueueEnd(QueueEnd&&) noexcept = default;
+  QueueEnd& operator=(QueueEnd&&) = delete;
+  ~QueueEnd() {
+    if (queue_) queue_->End(Status(Code::kCancelled, "the store was closed"));
+  }
+  void operator()(Status status) { std::exchange(queue_, nullptr)->End(std::move(status)); }
+
+ private:
+  std::shared_ptr<PageQueue> queue_;
+};
+
+}  // namespace
+
 Status SyncStore::ListAll(std::string prefix, const std::function<bool(const ObjectInfo&)>& visit,
                           RequestOptions options,
                           const std::function<void(const ListSkip&)>& on_skip) const {
-  ListRequest request{.prefix = std::move(prefix),
-                      .delimiter = "",
-                      .continuation_token = "",
-                      .start_after = "",
-                      .max_keys = 1000,
-                      .options = options};
-  for (;;) {
-    FB_ASSIGN_OR_RETURN(const ListPage page, List(request));
-    for (const ObjectInfo& object : page.objects) {
-      if (!visit(object)) return {};
+  ObjectStore* store = store_.get();
+  FB_ASSERT(!store->executor().InThread());
+  const auto queue = std::make_shared<PageQueue>();
+  store->executor().Post(
+      [store, queue, active = active_, prefix = std::move(prefix),
+       settings = ParallelListOptions{.page_timeout = default_timeout_, .request = options},
+       end = QueueEnd(queue)]() mutable {
+        const auto list = ParallelList::Start(
+            store, std::move(prefix), settings,
+            [queue](ListPage page) { queue->Push(std::move(page)); }, std::move(end));
+        queue->list = list;
+        std::erase_if(active->lists, [](const auto& one) { return one.expired(); });
+        active->lists.push_back(list);
+        if (active->cancelled) list->Cancel();
+      });
+  const auto tell = [&](auto what) {
+    store->executor().Post([queue, what] {
+      if (const auto list = queue->list.lock()) what(*list);
+    });
+  };
+  Status end;
+  bool more = true;
+  while (const std::optional<ListPage> page = queue->Pop(end)) {
+    for (const ObjectInfo& object : page->objects) more = more && visit(object);
+    if (more && on_skip) std::ranges::for_each(page->skipped, on_skip);
+    const size_t keys = page->objects.size();
+    if (more) {
+      tell([keys](ParallelList& list) { list.Consumed(keys); });
+    } else {
+      tell([](ParallelList& list) { list.Cancel(); });
     }
-    if (on_skip) std::ranges::for_each(page.skipped, on_skip);
-    if (page.next_token.empty()) return {};
-    if (page.next_token == request.continuation_token) {
-      return Status(Code::kDataLoss, "the listing repeats its continuation token",
-                    ErrorDetail{.uri = store_->root_uri() + "/" + request.prefix});
-    }
-    request.continuation_token = page.next_token;
   }
+  return more ? end : Status();
 }
 
 Result<PutResult> SyncStore::Put(PutRequest request) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/object_store.h"
+#include "store/parallel_list.h"
 
 namespace forebay::store {
 
@@ -26,9 +27,9 @@ class SyncStore {
   Status ReadLarge(ReadRequest request, uint64_t part_bytes = 8ULL << 20) const;
   Result<ObjectInfo> Head(std::string key, RequestOptions options = {}) const;
   Result<ListPage> List(ListRequest request) const;
-  // Every object under `prefix`, page after page, in the store's order; `visit` returning false
-  // ends it. A deadline in `options` is for the whole walk; without one, each page gets its own.
-  // `on_skip`: told of what is no object, when given.
+  // Every object under `prefix`, in the order that store/parallel_list.h says; `visit` returning
+  // false ends it. A deadline in `options` is for the whole walk; without one, each page gets its
+  // own. `on_skip`: told of what is no object, when given.
   Status ListAll(std::string prefix, const std::function<bool(const ObjectInfo&)>& visit,
                  RequestOptions options = {},
                  const std::function<void(const ListSkip&)>& on_skip = nullptr) const;
@@ -54,6 +55,7 @@ class SyncStore {
   // What is in flight; the executor's thread only.
   struct Active {
     std::set<ObjectStore::OpId> ops;
+    std::vector<std::weak_ptr<ParallelList>> lists;
     bool cancelled = false;
   };
 

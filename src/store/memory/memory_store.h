@@ -26,6 +26,7 @@ class MemoryStore : public ObjectStore {
     std::string name = "test";  // root_uri is memory://name
     // How long an operation takes; none: it completes with the next turn of the executor.
     std::function<Duration(const Operation&)> latency;
+    ListCut list_cut = ListCut::kKeys;
   };
 
   static std::shared_ptr<MemoryStore> Make(Executor* executor, Options options);
@@ -49,6 +50,7 @@ class MemoryStore : public ObjectStore {
   OpId StartDelete(HeadRequest request, Callback<Unit> on_done) override;
   void Cancel(OpId op) override;
   const std::string& root_uri() const override { return root_uri_; }
+  ListCut list_cut() const override { return options_.list_cut; }
   Executor& executor() override { return *executor_; }
 
  private:

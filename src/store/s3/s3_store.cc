@@ -52,6 +52,11 @@ class S3Store final : public ObjectStore {
   }
   void Cancel(OpId op) override { core_.Cancel(op); }
   const std::string& root_uri() const override { return core_.root_uri; }
+  // Others than Amazon's buckets may list in whatever order; directory buckets do.
+  ListCut list_cut() const override {
+    const Endpoint& endpoint = core_.endpoint();
+    return endpoint.is_aws && !endpoint.directory_bucket ? ListCut::kKeys : ListCut::kFolders;
+  }
   Executor& executor() override { return core_.transport.executor(); }
 
  private:
