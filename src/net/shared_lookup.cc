@@ -78,14 +78,16 @@ Answer LookUpShared(const std::string& host, const std::string& runtime_dir,
   const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
   for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     if (auto known = ReadAnswer(*file)) return *std::move(known);
-    if (const auto lock = file->TryLock()) {
+    const auto lock = file->TryLock();
+    if (!lock.ok()) return look_up(host);
+    if (lock->has_value()) {
       // Whoever had it before may have written in between.
       if (auto known = ReadAnswer(*file)) return *std::move(known);
       Answer answer = look_up(host);
       // An interface's number means nothing in its text.
       const bool plain = !answer.ok() ||
                          std::ranges::all_of(*answer, [](const auto& ip) { return ip.scope == 0; });
-      if (plain) (void)file->Write(*lock, Format(answer));  // else each looks up for itself
+      if (plain) (void)file->Write(**lock, Format(answer));  // else each looks up for itself
       return answer;
     }
     if (std::chrono::steady_clock::now() >= give_up) return look_up(host);

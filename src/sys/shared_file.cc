@@ -94,10 +94,11 @@ Result<std::string> SharedFile::Read() const {
   return text;
 }
 
-std::optional<FileLock> SharedFile::TryLock() const {
-  Result<Fd> file = OpenOwn(name_ + kLockSuffix, O_RDWR | O_CREAT);
-  if (!file.ok() || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  return FileLock(*std::move(file));
+Result<std::optional<FileLock>> SharedFile::TryLock() const {
+  FB_ASSIGN_OR_RETURN(Fd file, OpenOwn(name_ + kLockSuffix, O_RDWR | O_CREAT));
+  std::optional<FileLock> lock;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) lock.emplace(std::move(file));
+  return lock;
 }
 
 Status SharedFile::Write(const FileLock&, std::string_view text) const {

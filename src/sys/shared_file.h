@@ -36,8 +36,8 @@ class SharedFile {
   // The whole text. kNotFound: there is none yet; kPermissionDenied as for the folder; kDataLoss:
   // too long to be one of ours.
   Result<std::string> Read() const;
-  // None while another holds it. Never waits.
-  std::optional<FileLock> TryLock() const;
+  // None while another holds it. Never waits. kPermissionDenied as for the folder.
+  Result<std::optional<FileLock>> TryLock() const;
   // Replaces the text, whole or not at all, for the holder of the lock.
   Status Write(const FileLock& lock, std::string_view text) const;
 

@@ -22,20 +22,20 @@ TEST(SharedFile, what_one_writes_under_the_lock_all_read) {
   const SharedFile other = *SharedFile::Open(folder.path(), "note");
   EXPECT_EQ(other.Read().code(), Code::kNotFound);
   {
-    const auto lock = one.TryLock();
+    const auto lock = *one.TryLock();
     ASSERT_TRUE(lock.has_value());
-    EXPECT_FALSE(other.TryLock().has_value());
+    EXPECT_FALSE((*other.TryLock()).has_value());
     ASSERT_TRUE(one.Write(*lock, "long first text").ok());
     ASSERT_TRUE(one.Write(*lock, "text").ok());
   }
   EXPECT_EQ(*other.Read(), "text");
-  EXPECT_TRUE(other.TryLock().has_value());
+  EXPECT_TRUE((*other.TryLock()).has_value());
 }
 
 TEST(SharedFile, is_closed_to_other_users) {
   const TempFolder folder;
   const SharedFile file = *SharedFile::Open(folder.path(), "note");
-  ASSERT_TRUE(file.Write(*file.TryLock(), "text").ok());
+  ASSERT_TRUE(file.Write(**file.TryLock(), "text").ok());
   struct stat info{};
   ASSERT_EQ(::stat(file.path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
@@ -83,9 +83,11 @@ TEST(ReplacePrivateFile, leaves_one_whole_file_closed_to_others) {
 TEST(SharedFile, a_file_that_is_open_a_link_or_huge_is_not_read) {
   const TempFolder folder;
   const SharedFile file = *SharedFile::Open(folder.path(), "note");
-  ASSERT_TRUE(file.Write(*file.TryLock(), "text").ok());
+  ASSERT_TRUE(file.Write(**file.TryLock(), "text").ok());
   ASSERT_EQ(::chmod(file.path().c_str(), 0640), 0);
   EXPECT_EQ(file.Read().code(), Code::kPermissionDenied);
+  ASSERT_EQ(::chmod((file.path() + ".lock").c_str(), 0644), 0);
+  EXPECT_EQ(file.TryLock().code(), Code::kPermissionDenied);
   fs::rename(file.path(), folder / "target");
   ASSERT_EQ(::chmod((folder / "target").c_str(), 0600), 0);
   fs::create_symlink(folder / "target", file.path());
@@ -112,19 +114,19 @@ TEST(SharedFile, the_lock_of_a_process_that_dies_is_free_again) {
   const SharedFile file = *SharedFile::Open(folder.path(), "note");
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto lock = file.TryLock();
+    const auto lock = *file.TryLock();
     ::_exit(lock.has_value() ? 7 : 1);  // without letting go
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 7);
-  EXPECT_TRUE(file.TryLock().has_value());
+  EXPECT_TRUE((*file.TryLock()).has_value());
 }
 
 TEST(SharedFile, a_child_forked_under_the_lock_does_not_keep_it) {
   const TempFolder folder;
   const SharedFile file = *SharedFile::Open(folder.path(), "note");
-  auto lock = file.TryLock();
+  auto lock = *file.TryLock();
   int fds[2];
   ASSERT_EQ(::pipe(fds), 0);
   const pid_t child = ::fork();
@@ -135,7 +137,7 @@ TEST(SharedFile, a_child_forked_under_the_lock_does_not_keep_it) {
     ::_exit(0);
   }
   lock.reset();
-  EXPECT_TRUE(file.TryLock().has_value());
+  EXPECT_TRUE((*file.TryLock()).has_value());
   ::close(fds[1]);
   int status = 0;
   ::waitpid(child, &status, 0);

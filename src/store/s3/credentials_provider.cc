@@ -43,6 +43,13 @@ void CredentialsProvider::Offer(CredentialsPtr snapshot) {
   for (CredentialsClient* client : std::exchange(waiting_, {})) client->Wake(Status());
 }
 
+void CredentialsProvider::Withdraw(uint64_t epoch) {
+  const MutexLock lock(mutex_);
+  if (!current_ || current_->epoch != epoch) return;
+  current_ = nullptr;
+  version_.fetch_add(1, std::memory_order_release);
+}
+
 void CredentialsProvider::Fail(const Status& status) {
   const MutexLock lock(mutex_);
   for (CredentialsClient* client : std::exchange(waiting_, {})) client->Wake(status);

@@ -43,13 +43,15 @@ class CredentialsProvider {
   // What to sign with now; null while there is nothing yet, or nothing that should still be used.
   CredentialsPtr Current() const FB_EXCLUDES(mutex_);
   // A server has refused the keys of that epoch as expired or unknown: they are fetched anew, once
-  // for each epoch however often this is called, and Current is null until that has ended. Keys
-  // that cannot be renewed stay what they are.
+  // for each epoch however often this is called, and from here on Current is null until that has
+  // ended. Keys that cannot be renewed, or not now, stay what they are.
   virtual void Invalidate(uint64_t epoch) = 0;
 
  protected:
   // Replaces what Current says and wakes who waits, unless it is null.
   void Offer(CredentialsPtr snapshot) FB_EXCLUDES(mutex_);
+  // Current becomes null if it is of that epoch.
+  void Withdraw(uint64_t epoch) FB_EXCLUDES(mutex_);
   // Ends the waiting of all who wait now.
   void Fail(const Status& status) FB_EXCLUDES(mutex_);
   // Somebody waits while Current is null: an Offer or a Fail must follow. Any thread.

@@ -113,7 +113,9 @@ bool Broker::EndFromRecord(const Record& record) {
 
 void Broker::Look() {
   if (EndFromRecord(ReadRecord())) return;
-  lock_ = file_->TryLock();
+  Result<std::optional<sys::FileLock>> lock = file_->TryLock();
+  if (!lock.ok()) return Ask();
+  lock_ = *std::move(lock);
   if (lock_) {
     // Whoever had it before may have written in between.
     if (!EndFromRecord(ReadRecord())) Ask();

@@ -56,14 +56,18 @@ void RefreshingProvider::WantHere() {
 }
 
 void RefreshingProvider::Invalidate(uint64_t epoch) {
+  uint64_t expected = epoch;
+  if (epoch == 0 || !can_invalidate_.compare_exchange_strong(expected, 0)) return;
+  // At once, so that whoever asks next does not get the same ones again.
+  Withdraw(epoch);
   executor_.Post([this, epoch] { InvalidateHere(epoch); });
 }
 
 void RefreshingProvider::InvalidateHere(uint64_t epoch) {
-  if (!current_ || current_->epoch != epoch || invalidated_ == epoch) return;
-  // While renewals fail, these are the best there are.
-  if (executor_.Now() < retry_at_) return;
+  // Others may have come, or a renewal failed, since: then what is current has been said again.
+  if (current_->epoch != epoch || executor_.Now() < retry_at_) return;
   invalidated_ = epoch;
+  can_invalidate_ = 0;
   rejected_ = current_->credentials.access_key_id;
   Publish(false);
   if (!fetching_) BeginFetch();
@@ -113,6 +117,7 @@ void RefreshingProvider::OnFresh(Fetched fetched) {
                             .source = options_.source});
   }
   Publish(true);
+  can_invalidate_ = invalidated_ == epoch_ ? 0 : epoch_;
   if (news) {
     ScheduleByExpiry();
   } else {
@@ -133,6 +138,7 @@ void RefreshingProvider::OnFailed(Status status) {
       std::min<Duration>(options_.longest_backoff, options_.shortest_backoff * (1 << doublings));
   const Duration pause = Scaled(backoff, Jitter());
   retry_at_ = executor_.Now() + pause;
+  can_invalidate_ = 0;  // while renewals fail, these are the best there are
   // Refused: what has to change is how this is set up.
   if (status.code() == Code::kPermissionDenied) {
     status = std::move(status).WithDetail({.from_settings = true});

@@ -2,6 +2,7 @@
 // old ones in use while that fails.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -63,7 +64,9 @@ class RefreshingProvider final : public CredentialsProvider {
   bool offered_ = false;
   bool fetching_ = false;
   uint64_t epoch_ = 0;
-  uint64_t invalidated_ = 0;   // the last epoch that was
+  uint64_t invalidated_ = 0;  // the last epoch that was
+  // The epoch that Invalidate may end at this moment, 0: none. Any thread.
+  std::atomic<uint64_t> can_invalidate_ = 0;
   std::string rejected_;       // its access key id, until others have come
   std::string asked_without_;  // what the running fetch was told
   int failures_ = 0;           // in a row

@@ -165,6 +165,7 @@ TEST_F(RefreshTest, refused_keys_are_fetched_anew_once_for_each_epoch) {
   automatic = nullptr;
   const uint64_t epoch = client->Current()->epoch;
   for (int i = 0; i < 50; ++i) client->Invalidate(epoch);
+  EXPECT_EQ(Current(), "-") << "the next attempt would be signed with what was just refused";
   executor.RunReady();
   EXPECT_EQ(asked_at.size(), 2U);
   EXPECT_EQ(rejected.back(), "K1");
@@ -196,6 +197,32 @@ TEST_F(RefreshTest, refused_keys_come_back_when_there_are_no_others) {
   automatic = [this] { return Next(3600); };
   executor.Advance(seconds(2));
   EXPECT_EQ(Current(), "K2") << "nobody tried again";
+}
+
+TEST_F(RefreshTest, keys_refused_while_renewals_fail_stay_in_use) {
+  automatic = [this] { return Next(3600); };
+  Get();
+  executor.RunReady();
+  automatic = [] { return kThrottled; };
+  executor.Advance(minutes(55));
+  client->Invalidate(client->Current()->epoch);
+  EXPECT_EQ(Current(), "K1");
+  executor.Advance(minutes(1));
+  EXPECT_EQ(Current(), "K1");
+}
+
+TEST_F(RefreshTest, what_is_refused_as_its_renewal_arrives_does_not_take_the_new_ones_away) {
+  automatic = [this] { return Next(3600); };
+  Get();
+  executor.RunReady();
+  const uint64_t epoch = client->Current()->epoch;
+  automatic = nullptr;
+  executor.Advance(minutes(49));
+  client->Invalidate(epoch);
+  Reply(Next(3600));  // before what Invalidate posted has run
+  executor.RunReady();
+  EXPECT_EQ(Current(), "K2");
+  EXPECT_EQ(asked_at.size(), 2U);
 }
 
 TEST_F(RefreshTest, keys_refused_during_a_renewal_are_not_taken_from_it) {
