@@ -34,14 +34,16 @@ Result<Pipe> MakePipe() {
 // A child as a program started by hand would be, no signal blocked or ignored, that does not
 // outlive the thread that started it, and so not this process, however that dies. posix_spawn
 // cannot say so. vfork, as that does it: fork would copy the page tables of a process that may hold
-// hundreds of gigabytes. The child shares our memory and only calls the system.
+// hundreds of gigabytes. The child only calls the system, and says through a pipe why it could not
+// become the program: sanitizers make vfork a fork, which shares no memory.
 [[gnu::noinline]] Result<pid_t> Spawn(const std::vector<std::string>& argv, const Fd& output) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   char* const* const arguments = words.data();
   const int out = output.get();
-  volatile int error = 0;
+  FB_ASSIGN_OR_RETURN(Pipe fault, MakePipe());
+  const int fault_fd = fault.write.get();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -58,11 +60,16 @@ Result<Pipe> MakePipe() {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     const int empty = ::open("/dev/null", O_RDONLY);
     if (::dup2(empty, 0) >= 0 && ::dup2(out, 1) >= 0) ::execvp(arguments[0], arguments);
-    error = errno;
+    const int error = errno;
+    (void)!::write(fault_fd, &error, sizeof error);
     ::_exit(127);
   }
-  const int failure = child < 0 ? errno : error;
+  int failure = child < 0 ? errno : 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  fault.write = Fd();
+  // Closed without a word: the program runs.
+  while (child > 0 && ::read(fault.read.get(), &failure, sizeof failure) < 0 && errno == EINTR) {
+  }
   if (failure == 0) return child;
   int state = 0;
   while (child > 0 && ::waitpid(child, &state, 0) < 0 && errno == EINTR) {
