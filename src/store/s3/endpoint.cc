@@ -185,12 +185,8 @@ bool IsPathStyle(const EndpointOptions& options) {
   return !FitsVirtualHost(options.bucket);
 }
 
-}  // namespace
-
-std::string UriEncode(std::string_view text, bool keep_slash) {
+void AppendEncoded(std::string_view text, bool keep_slash, std::string& out) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  out.reserve(text.size() + text.size() / 8);
   for (const char c : text) {
     const bool keep = IsLetter(c) || IsDigit(c) || c == '-' || c == '.' || c == '_' || c == '~' ||
                       (c == '/' && keep_slash);
@@ -203,6 +199,14 @@ std::string UriEncode(std::string_view text, bool keep_slash) {
       out += kDigits[byte & 15];
     }
   }
+}
+
+}  // namespace
+
+std::string UriEncode(std::string_view text, bool keep_slash) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  AppendEncoded(text, keep_slash, out);
   return out;
 }
 
@@ -228,6 +232,7 @@ Result<std::string> FormDecode(std::string_view text) {
 }
 
 std::string EncodeQuery(const Query& query) {
+  if (query.empty()) return "";
   Query encoded;
   for (const auto& [name, value] : query) {
     encoded.emplace_back(UriEncode(name, false), UriEncode(value, false));
@@ -243,11 +248,19 @@ std::string EncodeQuery(const Query& query) {
 
 std::string Endpoint::PathOf(std::string_view key) const {
   if (key.empty()) return path_prefix.empty() ? "/" : path_prefix;
-  return path_prefix + "/" + UriEncode(key, true);
+  std::string path;
+  path.reserve(path_prefix.size() + 1 + key.size() + key.size() / 8);
+  path.append(path_prefix).append(1, '/');
+  AppendEncoded(key, true, path);
+  return path;
 }
 
 std::string Endpoint::UrlOf(std::string_view path, std::string_view query) const {
-  return fmt::format("{}://{}{}{}{}", scheme, host, path, query.empty() ? "" : "?", query);
+  std::string url;
+  url.reserve(scheme.size() + 4 + host.size() + path.size() + query.size());
+  url.append(scheme).append("://").append(host).append(path);
+  if (!query.empty()) url.append(1, '?').append(query);
+  return url;
 }
 
 bool IsRegionName(std::string_view text) {

@@ -2,8 +2,6 @@
 // signing process"). One signer per region and service; one thread.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,10 +10,9 @@
 #include "base/bytes.h"
 #include "net/http.h"
 #include "store/s3/credentials.h"
+#include "store/s3/digest.h"
 
 namespace forebay::store::s3 {
-
-using Sha256 = std::array<std::byte, 32>;
 
 std::string HexSha256(const std::vector<ByteView>& pieces);
 // Not for secrets: what many stores make etags of.
@@ -44,14 +41,23 @@ class Signer {
   void Sign(const Credentials& credentials, const SignRequest& request, net::HeaderList& headers);
 
  private:
-  const Sha256& DayKey(const Credentials& credentials, std::string_view day);
+  // What requests of one second, day and key have in common.
+  void Prepare(const Credentials& credentials, int64_t unix_time_s);
 
   const std::string region_;
   const std::string service_;
-  // The key of one day, region and service takes four HMACs: kept, with what it was made from.
-  std::string cached_day_;
-  std::string cached_secret_;
-  Sha256 cached_key_{};
+  int64_t time_s_ = 0;
+  std::string time_;
+  std::string day_;
+  std::string secret_;
+  std::string key_id_;
+  std::string scope_;
+  std::string opening_;  // of the authorization
+  Hmac256 hmac_;         // with the day's key
+  Hash256 hash_;
+  // Kept for their memory.
+  std::string text_;
+  std::string signed_headers_;
 };
 
 // The canonical request's text, for tests and for "signature does not match" reports; it holds no
