@@ -81,8 +81,6 @@ TEST_F(NodeLimitsTest, is_of_the_process_alone_where_the_folder_is_not_the_users
   auto limits = Open();
   EXPECT_FALSE(limits->shared());
   EXPECT_NE(limits->PaceFor(1, Now()), nullptr);
-  auto nowhere = NodeLimits::OfNode(folder_.path() + "/missing", "limits");
-  EXPECT_FALSE(nowhere->shared());
 }
 
 TEST_F(NodeLimitsTest, a_full_table_takes_back_what_nobody_has_used_for_long) {

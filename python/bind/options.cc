@@ -23,6 +23,7 @@ void BindOptions(nb::module_& m) {
       .def_rw("addressing_style", &StoreOptions::addressing_style)
       .def_rw("max_attempts", &StoreOptions::max_attempts)
       .def_rw("request_timeout_ms", &StoreOptions::request_timeout_ms)
+      .def_rw("node_bandwidth", &StoreOptions::node_bandwidth)
       .def("validate", [](const StoreOptions& options) { RaiseIfError(options.Validate()); });
 }
 

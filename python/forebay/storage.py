@@ -16,6 +16,7 @@ _NAMES = (
     "addressing_style",
     "max_attempts",
     "request_timeout_ms",
+    "node_bandwidth",
 )
 
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+#include <cmath>
 #include <future>
 #include <utility>
 
@@ -15,6 +17,23 @@ namespace {
 
 // Blocking reads and writes of files; enough to keep a fast disk busy, few enough to cost nothing.
 constexpr size_t kDiskThreads = 8;
+
+// Bytes a second: digits, then K, M, G or nothing (powers of 1,000). "": none.
+Result<uint64_t> ParseBandwidth(const std::string& text) {
+  if (text.empty()) return uint64_t{0};
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(parsed.ptr, text.data() + text.size());
+  const size_t power = std::string_view("KMG").find(unit.empty() ? 'x' : unit.front());
+  const bool known = unit.empty() || (unit.size() == 1 && power != std::string_view::npos);
+  const double bytes = number * (unit.empty() ? 1 : std::pow(1000.0, power + 1));
+  if (parsed.ec != std::errc() || !known || !(bytes >= 1) || bytes > 1e15) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("FOREBAY_NODE_BANDWIDTH is '{}', not bytes a second, as 2.5G", text),
+                  ErrorDetail{.from_settings = true});
+  }
+  return static_cast<uint64_t>(bytes);
+}
 
 }  // namespace
 
@@ -60,7 +79,20 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
     FB_RETURN_IF_ERROR(made.status().WithDetail({.from_settings = true}));
     transport_ = *std::move(made);
   }
-  FB_ASSIGN_OR_RETURN(auto store, store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_));
+  if (!admission_) {
+    const auto environment = store::s3::Environment::Process();
+    store::LimitOptions limits;
+    limits.host = aws_->endpoint_url.empty() ? aws_->region : aws_->endpoint_url;
+    limits.bandwidth = options_.node_bandwidth;
+    if (limits.bandwidth == 0) {
+      FB_ASSIGN_OR_RETURN(limits.bandwidth,
+                          ParseBandwidth(environment.Text("FOREBAY_NODE_BANDWIDTH")));
+    }
+    auto node = store::NodeLimits::OfNode(environment.Text("XDG_RUNTIME_DIR"), "limits");
+    admission_ = std::make_shared<store::Admission>(*loop_, limits, std::move(node));
+  }
+  FB_ASSIGN_OR_RETURN(auto store,
+                      store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_, admission_));
   meters_[store->root_uri()] = store;
   return std::shared_ptr<store::ObjectStore>(std::move(store));
 }

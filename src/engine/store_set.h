@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "forebay/options.h"
 #include "net/http.h"
+#include "store/admission.h"
 #include "store/meter_store.h"
 #include "store/object_store.h"
 #include "store/s3/credentials.h"
@@ -54,6 +55,7 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   std::unique_ptr<sys::WorkPool> disk_ FB_GUARDED_BY(mutex_);
   std::optional<store::s3::AwsConfig> aws_ FB_GUARDED_BY(mutex_);
   std::unique_ptr<net::HttpTransport> transport_ FB_GUARDED_BY(mutex_);
+  std::shared_ptr<store::Admission> admission_ FB_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<store::MeterStore>> meters_ FB_GUARDED_BY(mutex_);
   // By root URI. Never removed while the set lives.
   std::map<std::string, std::shared_ptr<store::ObjectStore>> stores_ FB_GUARDED_BY(mutex_);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "store/sync_store.h"
 
 namespace forebay::engine {
@@ -44,6 +46,24 @@ TEST(StoreSet, counts_what_a_bucket_was_asked_and_fails_within_the_request_timeo
   const store::VerbCounters& head = counters.at("s3://bucket").of(store::Verb::kHead);
   EXPECT_EQ(head.finished(), 1U);
   EXPECT_EQ(head.retried(), 1U);
+}
+
+TEST(StoreSet, a_bandwidth_that_cannot_be_meant_is_refused_by_name) {
+  for (const char* text : {"fast", "10X", "0", "-1", "2GG"}) {
+    ::setenv("FOREBAY_NODE_BANDWIDTH", text, 1);
+    const auto set =
+        *StoreSet::Make({.endpoint_url = "http://127.0.0.1:9", .no_sign_request = true});
+    const auto store = set->StoreFor(Parse("s3://bucket/x"));
+    EXPECT_EQ(store.code(), Code::kInvalidArgument) << text;
+    EXPECT_NE(store.status().ToString().find("FOREBAY_NODE_BANDWIDTH"), std::string::npos);
+  }
+  for (const char* text : {"2.5G", "100M", "1000", ""}) {
+    ::setenv("FOREBAY_NODE_BANDWIDTH", text, 1);
+    const auto set =
+        *StoreSet::Make({.endpoint_url = "http://127.0.0.1:9", .no_sign_request = true});
+    EXPECT_TRUE(set->StoreFor(Parse("s3://bucket/x")).ok()) << text;
+  }
+  ::unsetenv("FOREBAY_NODE_BANDWIDTH");
 }
 
 TEST(StoreSet, refuses_options_that_cannot_be_meant) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 
@@ -19,11 +20,12 @@
 namespace forebay::store {
 
 struct LimitOptions {
-  size_t in_flight = 256;       // at most; more than kept_for_demand
+  size_t in_flight = 512;       // at most; more than kept_for_demand
   size_t in_flight_first = 32;  // at the start and after a pause; more as it pays
   size_t kept_for_demand = 2;
   size_t queue_limit = 64 * 1024;  // waiting requests, beyond which kResourceExhausted
   uint64_t bandwidth = 0;          // bytes a second of GET and PUT, of all who share; 0: no limit
+  std::string host;                // whose prefixes these are, among those who share
 };
 
 class Admission {
@@ -65,6 +67,7 @@ class Admission {
   // now.
   bool TakeSecond(uint64_t bytes);
 
+  const LimitOptions& options() const { return options_; }
   size_t in_flight() const { return in_flight_; }
   size_t waiting() const { return waiting_; }
   size_t cap() const { return cap_.cap(); }

@@ -15,6 +15,7 @@ constexpr double kRequestBytes = 16 * 1024;
 constexpr double kGrowth = 1.10;  // what a doubling must bring to go on
 constexpr int kFlatEpochs = 2;
 constexpr int kSteadyEpochs = 8;
+constexpr int kSteadyEpochsMost = 128;
 constexpr double kMoreGain = 1.08;
 constexpr double kLessLoss = 0.97;
 constexpr double kFading = 0.25;
@@ -25,7 +26,8 @@ FlightCap::FlightCap(size_t start, size_t most)
     : start_(std::min(std::max(start, kLeast), std::max(most, kLeast))),
       most_(std::max(most, kLeast)),
       cap_(start_),
-      unmeasured_(start_) {}
+      unmeasured_(start_),
+      steady_wanted_(kSteadyEpochs) {}
 
 void FlightCap::NewEpoch(Time now) {
   epoch_began_ = now;
@@ -34,16 +36,17 @@ void FlightCap::NewEpoch(Time now) {
 }
 
 void FlightCap::Set(size_t cap, State state) {
+  unmeasured_ = std::max(cap_, cap);  // those that began before the change
   cap_ = std::clamp(cap, kLeast, most_);
   state_ = state;
-  unmeasured_ = cap_;
 }
 
 void FlightCap::OnDone(Time now, uint64_t bytes, size_t flying, bool waits) {
   if (now - last_done_ > kPause && last_done_ != Time{}) {
     Set(start_, State::kGrowing);
     best_per_s_ = 0;
-    flat_ = 0;
+    flat_ = steady_ = 0;
+    steady_wanted_ = kSteadyEpochs;
     NewEpoch(now);
   }
   last_done_ = now;
@@ -73,46 +76,60 @@ void FlightCap::OnDone(Time now, uint64_t bytes, size_t flying, bool waits) {
 void FlightCap::EndEpoch(double per_s) {
   switch (state_) {
     case State::kGrowing:
-      if (per_s > kGrowth * best_per_s_) {
-        best_per_s_ = per_s;
-        base_ = cap_;
-        flat_ = 0;
-        if (cap_ == most_) {
-          Set(cap_ / 2, State::kTryingLess);
-        } else {
-          Set(2 * cap_, State::kGrowing);
-        }
-      } else if (++flat_ >= kFlatEpochs) {
-        Set(base_ / 2, State::kTryingLess);  // the start may have been more than is useful
-      }
+      EndGrowing(per_s);
       return;
     case State::kSteady:
       best_per_s_ += kFading * (per_s - best_per_s_);
-      if (++steady_ < kSteadyEpochs) return;
+      if (++steady_ < steady_wanted_) return;
       steady_ = 0;
       base_ = cap_;
       more_next_ = !more_next_;
       if (more_next_ && cap_ < most_) {
-        Set(cap_ + (cap_ + 1) / 2, State::kTryingMore);
+        Set(More(), State::kTryingMore);
       } else if (!more_next_ && cap_ > kLeast) {
-        Set(cap_ / 2, State::kTryingLess);
+        Set(Less(), State::kTryingLess);
       }
       return;
     case State::kTryingMore:
-    case State::kTryingLess: {
-      const double wanted = state_ == State::kTryingMore ? kMoreGain : kLessLoss;
-      if (per_s >= wanted * best_per_s_) {
-        // Further, as long as it goes well.
-        best_per_s_ = per_s;
-        base_ = cap_;
-        const size_t next = state_ == State::kTryingMore ? cap_ + (cap_ + 1) / 2 : cap_ / 2;
-        const bool possible = next >= kLeast && cap_ < most_;
-        Set(possible ? next : cap_, possible ? state_ : State::kSteady);
-      } else {
-        Set(base_, State::kSteady);
-      }
+    case State::kTryingLess:
+      EndTrying(per_s);
       return;
+  }
+}
+
+void FlightCap::EndGrowing(double per_s) {
+  if (per_s > kGrowth * best_per_s_) {
+    const bool first = best_per_s_ == 0;
+    best_per_s_ = per_s;
+    flat_ = 0;
+    grew_ = !first;
+    base_ = cap_;
+    if (cap_ == most_) {
+      Set(cap_, State::kSteady);
+    } else {
+      Set(2 * cap_, State::kGrowing);
+      unmeasured_ /= 2;  // the number is not steady yet: an estimate will do
     }
+  } else if (++flat_ >= kFlatEpochs) {
+    // The start itself may have been more than is useful.
+    cap_ = base_;
+    Set(grew_ ? base_ : Less(), grew_ ? State::kSteady : State::kTryingLess);
+  }
+}
+
+void FlightCap::EndTrying(double per_s) {
+  const bool more = state_ == State::kTryingMore;
+  if (per_s >= (more ? kMoreGain : kLessLoss) * best_per_s_) {
+    // Further, as long as it goes well.
+    best_per_s_ = per_s;
+    base_ = cap_;
+    steady_wanted_ = kSteadyEpochs;
+    const bool possible = more ? cap_ < most_ : cap_ > kLeast;
+    Set(possible ? (more ? More() : Less()) : cap_, possible ? state_ : State::kSteady);
+  } else {
+    // What did not help is tried again later and later.
+    steady_wanted_ = std::min(2 * steady_wanted_, kSteadyEpochsMost);
+    Set(base_, State::kSteady);
   }
 }
 

@@ -23,7 +23,11 @@ class FlightCap {
   enum class State : uint8_t { kGrowing, kSteady, kTryingMore, kTryingLess };
   void EndEpoch(double per_s);
   void NewEpoch(Time now);
+  void EndGrowing(double per_s);
+  void EndTrying(double per_s);
   void Set(size_t cap, State state);
+  size_t More() const { return cap_ + (cap_ + 1) / 2; }
+  size_t Less() const { return cap_ - (cap_ + 3) / 4; }
 
   const size_t start_;
   const size_t most_;
@@ -38,8 +42,10 @@ class FlightCap {
   // What was found.
   double best_per_s_ = 0;  // at cap_, or at base_ while something else is tried
   size_t base_ = 0;
-  int flat_ = 0;    // growing: epochs in a row without gain
-  int steady_ = 0;  // epochs since something was tried
+  bool grew_ = false;  // by a measured gain
+  int flat_ = 0;       // growing: epochs in a row without gain
+  int steady_ = 0;     // epochs since something was tried
+  int steady_wanted_;  // until something is tried
   bool more_next_ = true;
 };
 

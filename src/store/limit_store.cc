@@ -15,7 +15,8 @@ LimitStore::LimitStore(std::shared_ptr<ObjectStore> inner, const LimitOptions& o
 uint64_t LimitStore::PrefixOf(std::string_view key) const {
   const size_t slash = key.find('/');
   const std::string_view folder = slash == std::string_view::npos ? "" : key.substr(0, slash);
-  return DeriveKey(HashName(root_uri()), HashName(folder));
+  const uint64_t bucket = DeriveKey(HashName(admission_->options().host), HashName(root_uri()));
+  return DeriveKey(bucket, HashName(folder));
 }
 
 void LimitStore::Launch(std::unique_ptr<Op> made) {

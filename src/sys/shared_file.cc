@@ -59,20 +59,29 @@ FileLock::~FileLock() {
   if (file_.valid()) ::flock(file_.get(), LOCK_UN);
 }
 
-Result<SharedFile> SharedFile::Open(const std::string& runtime_dir, const std::string& name) {
+Result<Fd> OpenSharedFolder(const std::string& runtime_dir, std::string* path) {
   std::vector<std::string> folders;
   if (!runtime_dir.empty()) folders.push_back(runtime_dir + "/forebay");
   folders.push_back(fmt::format("/dev/shm/forebay-{}", ::geteuid()));
   folders.push_back(fmt::format("/tmp/forebay-{}", ::geteuid()));
   Status failure;
-  for (std::string& path : folders) {
-    Result<Fd> folder = OpenFolder(path);
-    if (folder.ok()) return SharedFile(*std::move(folder), std::move(path), name);
+  for (const std::string& one : folders) {
+    Result<Fd> folder = OpenFolder(one);
+    if (folder.ok()) {
+      *path = one;
+      return folder;
+    }
     failure = std::move(folder).status();
     // Where somebody has laid something in our way, going elsewhere would hide it.
     if (failure.message().find("is not used") != std::string::npos) break;
   }
   return failure;
+}
+
+Result<SharedFile> SharedFile::Open(const std::string& runtime_dir, const std::string& name) {
+  std::string path;
+  FB_ASSIGN_OR_RETURN(Fd folder, OpenSharedFolder(runtime_dir, &path));
+  return SharedFile(std::move(folder), std::move(path), name);
 }
 
 Result<Fd> SharedFile::OpenOwn(const std::string& name, int flags) const {

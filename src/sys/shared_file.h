@@ -12,6 +12,12 @@
 
 namespace forebay::sys {
 
+// The user's folder for them: `runtime_dir`/forebay when `runtime_dir` is given (what
+// $XDG_RUNTIME_DIR says), else /dev/shm/forebay-UID, which is never on a disk, else
+// /tmp/forebay-UID. Made when missing; `path` is where it is. kPermissionDenied when it is a link,
+// another user's, or open to others.
+Result<Fd> OpenSharedFolder(const std::string& runtime_dir, std::string* path);
+
 // Held by one process, and one holder in it, at a time. Let go when destroyed, also when the
 // process dies.
 class FileLock {
@@ -27,10 +33,7 @@ class FileLock {
 
 class SharedFile {
  public:
-  // The file `name` (no slash in it) in the user's folder: `runtime_dir`/forebay when that can be
-  // had (`runtime_dir` is what $XDG_RUNTIME_DIR says, "" for nothing), else /dev/shm/forebay-UID,
-  // which is never on a disk, else /tmp/forebay-UID. The folder is made when missing.
-  // kPermissionDenied when it is a link, another user's, or open to others.
+  // The file `name` (no slash in it) in the shared folder; its errors.
   static Result<SharedFile> Open(const std::string& runtime_dir, const std::string& name);
 
   // The whole text. kNotFound: there is none yet; kPermissionDenied as for the folder; kDataLoss:

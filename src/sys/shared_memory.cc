@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "sys/shared_file.h"
+
 namespace forebay::sys {
 namespace {
 
@@ -19,30 +21,19 @@ Status NotOurs(const std::string& path) {
                 fmt::format("{} is not this user's own, or open to others", path));
 }
 
-bool IsOurs(int fd, mode_t kind, struct stat& info) {
-  return ::fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_uid == ::geteuid() &&
-         (info.st_mode & 077) == 0;
-}
-
-Result<Fd> OpenFolder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return ErrnoStatus(errno, "cannot make", path);
-  }
-  Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.valid()) return ErrnoStatus(errno, "cannot open", path);
+bool IsOurs(int fd) {
   struct stat info{};
-  if (!IsOurs(folder.get(), S_IFDIR, info)) return NotOurs(path);
-  return folder;
+  return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+         (info.st_mode & 077) == 0;
 }
 
 }  // namespace
 
 Result<SharedMemory> SharedMemory::Open(const std::string& runtime_dir, const std::string& name,
                                         size_t bytes) {
-  const std::string path = runtime_dir.empty() ? fmt::format("/dev/shm/forebay-{}", ::geteuid())
-                                               : runtime_dir + "/forebay";
   SharedMemory memory;
-  FB_ASSIGN_OR_RETURN(memory.folder_, OpenFolder(path));
+  std::string path;
+  FB_ASSIGN_OR_RETURN(memory.folder_, OpenSharedFolder(runtime_dir, &path));
   memory.name_ = fmt::format("{}-{}", name, bytes);
   memory.bytes_ = bytes;
   const std::string whole = path + "/" + memory.name_;
@@ -50,10 +41,10 @@ Result<SharedMemory> SharedMemory::Open(const std::string& runtime_dir, const st
     Fd file(::openat(memory.folder_.get(), memory.name_.c_str(),
                      O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid()) return ErrnoStatus(errno, "cannot open", whole);
-    struct stat info{};
-    if (!IsOurs(file.get(), S_IFREG, info)) return NotOurs(whole);
+    if (!IsOurs(file.get())) return NotOurs(whole);
     // The lock says that somebody uses it; it is held for moments only by whoever removes it.
     if (::flock(file.get(), LOCK_SH) != 0) return ErrnoStatus(errno, "cannot lock", whole);
+    struct stat info{};
     if (::fstat(file.get(), &info) != 0) return ErrnoStatus(errno, "cannot look at", whole);
     if (info.st_nlink == 0) continue;  // removed in between: another is there, or none
     // Every page for certain: one that is not to be had later would be a signal, not an error.

@@ -14,9 +14,8 @@ namespace forebay::sys {
 // next who opens it finds what was left. Closed to other users.
 class SharedMemory {
  public:
-  // In `runtime_dir`/forebay when it is given (what $XDG_RUNTIME_DIR says), else in
-  // /dev/shm/forebay-UID. kPermissionDenied: the folder or the file is a link, another user's, or
-  // open to others. Memory of another size is another's: `bytes` is part of the name.
+  // A file of the shared folder (sys/shared_file.h). kPermissionDenied: it is a link, another
+  // user's, or open to others. Memory of another size is another's: `bytes` is part of the name.
   static Result<SharedMemory> Open(const std::string& runtime_dir, const std::string& name,
                                    size_t bytes);
   SharedMemory() = default;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/http.h"
+#include "store/admission.h"
 #include "store/meter_store.h"
 #include "store/object_store.h"
 #include "store/s3/credentials.h"
@@ -51,9 +52,10 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
                                                  net::HttpTransport& transport);
 
 // What users get: the same bucket behind all of store/stack.h. `config` comes from
-// LoadAwsConfig(options, ..).
+// LoadAwsConfig(options, ..). `admission` is shared by the stores of one transport; null: its own.
 Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
                                                 const AwsConfig& config, const std::string& bucket,
-                                                net::HttpTransport& transport);
+                                                net::HttpTransport& transport,
+                                                std::shared_ptr<Admission> admission = nullptr);
 
 }  // namespace forebay::store::s3
