@@ -38,6 +38,7 @@ Result<Pipe> MakePipe() {
 // become the program: sanitizers make vfork a fork, which shares no memory.
 [[gnu::noinline]] Result<pid_t> Spawn(const std::vector<std::string>& argv, const Fd& output) {
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   char* const* const arguments = words.data();
@@ -48,7 +49,7 @@ Result<Pipe> MakePipe() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the child
-  const pid_t child = ::vfork();
+  const pid_t child = ::vfork();  // NOLINT(bugprone-unsafe-functions)
   if (child == 0) {
     ::setpgid(0, 0);  // so that what it starts can be ended with it
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -131,6 +131,7 @@ void CredentialsClient::AnswerAll(const Status& status) {
     return;
   }
   std::vector<Ticket> tickets;
+  tickets.reserve(waiters_.size());
   for (const auto& [ticket, waiter] : waiters_) tickets.push_back(ticket);
   std::ranges::sort(tickets);
   const CredentialsPtr snapshot = status.ok() ? kept_ : nullptr;
