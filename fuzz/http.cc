@@ -103,6 +103,7 @@ void S3Xml(ByteView input) {
   }
   const auto upload = ParseUploadId(text);
   FB_ASSERT(upload.ok() ? !upload->empty() : upload.code() == Code::kDataLoss);
+  (void)ParseSession(text);
   const auto etag = ParseCompletedEtag(text);
   FB_ASSERT(etag.ok() || etag.code() == Code::kDataLoss);
   for (const int status : {200, 301, 307, 400, 403, 404, 412, 416, 429, 500, 503}) {

@@ -156,9 +156,22 @@ class StoreImpl : public Store {
             .modified_unix_s = info.modified_unix_s};
   }
 
+  // Everything below, many requests at a time.
+  static Status WalkAll(const Place& place, const std::function<bool(const ObjectStat&)>& visit,
+                        const std::function<void(const ObjectSkip&)>& on_skip) {
+    const auto object = [&](const ObjectInfo& info) {
+      return IsOwn(info.key, place.uri.key) || visit(StatOf(place, info));
+    };
+    return place.store.ListAll(place.uri.key, object, {}, [&](const store::ListSkip& skip) {
+      if (!on_skip || IsOwn(skip.key, place.uri.key)) return;
+      on_skip({.uri = place.store.async().root_uri() + "/" + skip.key, .why = skip.why});
+    });
+  }
+
   static Status Walk(const Place& place, const std::string& delimiter,
                      const std::function<bool(const ObjectStat&)>& visit,
                      const std::function<void(const ObjectSkip&)>& on_skip) {
+    if (delimiter.empty()) return WalkAll(place, visit, on_skip);
     store::ListRequest request{.prefix = place.uri.key, .delimiter = delimiter};
     for (;;) {
       FB_ASSIGN_OR_RETURN(const store::ListPage page, place.store.List(request));

@@ -75,6 +75,7 @@ class Core {
   net::HttpTransport& transport;
   CredentialsClient credentials;
   Facts encodings;  // by key: the content-encoding that the object's metadata names
+  Facts others;     // by key: the etag of an answer that if-match should have prevented
   Facts uploads;    // by upload id: the write id that it was created with
 
  private:

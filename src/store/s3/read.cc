@@ -60,6 +60,7 @@ class Read final : public Operation {
   // What an answer said against the request, and only another answer can settle.
   bool other_version_ = false;
   std::string encoding_;
+  bool size_unknown_ = false;  // a 416 that does not tell it
 };
 
 Result<WireRequest> Read::Build() {
@@ -132,13 +133,26 @@ Status Read::CheckEncoding(const net::HttpHead& head) {
 }
 
 std::optional<WireRequest> Read::Question(const Status& failure) {
+  // One such answer is an accident, and the next attempt tells. The same from two is worth asking.
+  if (other_version_ && core_.others.Find(request_.key) != result_.etag) {
+    core_.others.Keep(request_.key, result_.etag);
+    return {};
+  }
   const bool changed = other_version_ || failure.code() == Code::kPreconditionFailed;
-  if (!changed && encoding_.empty()) return {};
+  if (!changed && encoding_.empty() && !size_unknown_) return {};
   return HeadOf(request_.key, request_.version_id);
 }
 
 Operation::Verdict Read::Settle(const net::HttpHead& answer, Status failure) {
   if (answer.status != kOk && answer.status != 404) return {.failure = std::move(failure)};
+  if (size_unknown_) {
+    const bool past_end = answer.status == kOk && answer.content_length >= 0 &&
+                          static_cast<uint64_t>(answer.content_length) <= request_.range.offset;
+    if (!past_end) return {.failure = std::move(failure)};
+    result_ = {.object_size = static_cast<uint64_t>(answer.content_length),
+               .etag = BareEtag(net::FindHeader(answer.headers, "etag"))};
+    return {.next = Verdict::Next::kSucceed};
+  }
   if (!encoding_.empty()) {
     if (answer.status != kOk || StoredEncoding(answer) != encoding_) {
       return {.failure = std::move(failure)};
@@ -192,17 +206,16 @@ Status Read::CheckWhole(const net::HttpHead& head) {
   return {};
 }
 
-// Nothing lies at or after the end of the object: for a clamped read, that is an answer.
+// Nothing lies at or after the end of the object: for a clamped read, that is an answer. Without
+// the object's size it is none yet.
 bool Read::Forgives(const net::HttpHead& head) {
   if (!request_.clamp_to_object || head.status != kRangeNotSatisfiable) return false;
   std::string_view text = net::FindHeader(head.headers, "content-range");
   uint64_t total = 0;
-  if (text.starts_with("bytes */")) {
-    text.remove_prefix(8);
-    if (!TakeNumber(text, '\0', total) || total > request_.range.offset) return false;
-  } else if (request_.range.offset != 0) {
-    return false;  // only an empty object has no first byte; else its size is not known
-  }
+  size_unknown_ = !text.starts_with("bytes */");
+  if (size_unknown_) return false;
+  text.remove_prefix(8);
+  if (!TakeNumber(text, '\0', total) || total > request_.range.offset) return false;
   result_.bytes = 0;
   result_.object_size = total;
   result_.etag = BareEtag(net::FindHeader(head.headers, "etag"));

@@ -165,6 +165,17 @@ TEST(S3Read, a_range_past_the_end_is_refused_or_clamped_as_asked) {
   EXPECT_TRUE(past.Read(true, {10, 12}).ok());
   EXPECT_EQ(past.read.bytes, 0U);
   EXPECT_EQ(past.read.object_size, 10U);
+  // Without the size, the object is asked for it.
+  for (const auto& [size, code] :
+       {std::pair(0, Code::kOk), std::pair(10, Code::kOk), std::pair(11, Code::kInvalidArgument)}) {
+    ScriptedS3 mute([size](const SeenRequest& request) -> ScriptedReply {
+      if (request.method == "HEAD") return testing::HeadReply(200, {{"ETag", "\"e\""}}, size);
+      return {HttpText(416, {}, ErrorXml("InvalidRange"))};
+    });
+    EXPECT_EQ(mute.Read(true, {10, 12}).code(), code) << size;
+    EXPECT_EQ(mute.requests(), 2U);
+    EXPECT_EQ(mute.read.object_size, code == Code::kOk ? static_cast<uint64_t>(size) : 0U);
+  }
   // 416 for a range that begins inside the object is no end of file.
   EXPECT_EQ(past.Read(true, {9, 12}).code(), Code::kInvalidArgument);
 }
