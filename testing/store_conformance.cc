@@ -2,6 +2,8 @@
 
 #include <future>
 
+#include "store/parallel_list.h"
+
 namespace forebay::testing {
 
 TEST_P(StoreConformance, gives_back_what_was_put) {
@@ -132,6 +134,36 @@ TEST_P(StoreConformance, lists_every_key_below_a_prefix_once_page_after_page) {
   EXPECT_EQ(page->objects[0].size, 5U);
   EXPECT_EQ(page->objects[0].etag, info->etag);
   EXPECT_EQ(page->objects[0].modified_unix_s, info->modified_unix_s);
+}
+
+TEST_P(StoreConformance, a_listing_in_parts_brings_every_key_once) {
+  using Cut = store::ObjectStore::ListCut;
+  std::vector<std::string> want;
+  for (const std::string folder : {"a/", "a/b/", "c+ d/", "é/"}) {
+    for (int i = 0; i < 12; ++i) want.push_back(Key("p/" + folder + std::to_string(i * 7)));
+  }
+  for (const std::string& key : want) MustPut(key, "x");
+  std::ranges::sort(want);
+  std::vector<Cut> cuts{Cut::kFolders, Cut::kNone};
+  if (GetParam().lists_in_byte_order && GetParam().start_after_by_bytes) {
+    cuts.push_back(Cut::kKeys);
+  }
+  for (const Cut cut : cuts) {
+    std::vector<std::string> keys;
+    std::promise<Status> end;
+    store_->executor().Post([&] {
+      store::ParallelList::Start(
+          store_.get(), Key("p/"), {.in_flight = 3, .page_keys = 4, .cut = cut},
+          [&](store::ListPage page) {
+            for (const auto& object : page.objects) keys.push_back(object.key);
+          },
+          [&](Status status) { end.set_value(std::move(status)); });
+    });
+    const Status status = end.get_future().get();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    if (cut != Cut::kKeys) std::ranges::sort(keys);
+    EXPECT_EQ(keys, want) << static_cast<int>(cut);
+  }
 }
 
 TEST_P(StoreConformance, a_delimiter_rolls_deeper_keys_up) {

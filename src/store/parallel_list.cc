@@ -13,7 +13,6 @@
 namespace forebay::store {
 namespace {
 
-constexpr int kPageKeys = 1000;
 // A part is looked at for folders when it has shown to be long; and cut into them when they are
 // few, so that a request for each is no waste.
 constexpr int kLookAfter = 4;
@@ -87,7 +86,7 @@ ParallelList::ParallelList(ObjectStore* store, const ParallelListOptions& option
                            OnDone on_done)
     : store_(store),
       options_(options),
-      cut_(store->list_cut()),
+      cut_(options.cut.value_or(store->list_cut())),
       on_page_(std::move(on_page)),
       on_done_(std::move(on_done)) {}
 
@@ -167,7 +166,7 @@ void ParallelList::StartPage(Part& part) {
                       .delimiter = "",
                       .continuation_token = part.token,
                       .start_after = part.token.empty() ? part.after : "",
-                      .max_keys = kPageKeys,
+                      .max_keys = options_.page_keys,
                       .options = Options()};
   part.op = store_->StartList(std::move(request),
                               [self = shared_from_this(), &part](Result<ListPage> page) {
@@ -265,7 +264,7 @@ void ParallelList::Look(Part& part) {
                                .delimiter = "/",
                                .continuation_token = "",
                                .start_after = "",
-                               .max_keys = kPageKeys,
+                               .max_keys = options_.page_keys,
                                .options = Options()},
                               [self = shared_from_this(), &part](Result<ListPage> page) {
                                 part.op = 0;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -17,6 +18,8 @@ namespace forebay::store {
 
 struct ParallelListOptions {
   size_t in_flight = 16;
+  int page_keys = 1000;
+  std::optional<ObjectStore::ListCut> cut;           // none: as the store says
   size_t keys_ahead = 256 * 1024;                    // listed, and not yet consumed; about 40 MB
   Duration page_timeout = std::chrono::seconds(60);  // of a request, where there is no deadline
   RequestOptions request;
