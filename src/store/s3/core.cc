@@ -1,9 +1,12 @@
 #include "store/s3/core.h"
 
+#include <fmt/core.h>
+
 #include <ctime>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "store/s3/operation.h"
 
 namespace forebay::store::s3 {
@@ -77,6 +80,8 @@ bool Core::MoveTo(const std::string& region) {
     return false;
   Result<Endpoint> moved = ResolveEndpoint(options.EndpointFor(region));
   if (!moved.ok()) return false;
+  Log(LogLevel::kInfo, fmt::format("{} is in region {}, not {}: setting it saves a round trip",
+                                   root_uri, region, endpoint_.region));
   endpoint_ = *std::move(moved);
   signer_.emplace(endpoint_.region, endpoint_.service);
   ++moves_;
