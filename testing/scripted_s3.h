@@ -118,7 +118,9 @@ inline ScriptedReply GoodRange() {
 // Of a HEAD: head only, of an object of that size.
 inline ScriptedReply HeadReply(int status, const net::HeaderList& headers, int size = 10) {
   std::string text = "HTTP/1.1 " + std::to_string(status) + " Scripted\r\n";
-  for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : headers) {
+    text.append(name).append(": ").append(value).append("\r\n");
+  }
   return {text + "Content-Length: " + std::to_string(size) + "\r\n\r\n"};
 }
 

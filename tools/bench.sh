@@ -39,6 +39,7 @@ for source in bench/*_bench.cc; do
       "build/bench/bench/$name" "$(source_video)" 9 40 \
         ${TORCHCODEC_PYTHON:+"$TORCHCODEC_PYTHON bench/torchcodec_peer.py"}
       ;;
+    http_bench) bench/http_bench.py ;;
     *) "build/bench/bench/$name" ;;
   esac
 done

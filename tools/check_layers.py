@@ -153,7 +153,7 @@ class Tree:
             if "/" not in name or name.startswith(("cli/", "bind/")):
                 return None
             return f"{top}/ includes {name}; it stands on include/forebay alone"
-        if target in ("testing", "sim", "fuzz"):
+        if target in ("testing", "sim", "fuzz", "bench"):
             if top in ("testing", "sim", "bench", "test", "fuzz") or path.endswith("_test.cc"):
                 return None
             return f"the product includes {name}, which is for tests"

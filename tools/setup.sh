@@ -18,7 +18,7 @@ test_packages="librapidcheck-dev ffmpeg openssl"
 server_packages="ceph-mon ceph-osd radosgw ceph-common ceph-base"
 demo_packages="ffmpeg"
 check_packages="clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git"
-bench_packages="ffmpeg"
+bench_packages="ffmpeg nginx-light openssl"
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }

@@ -51,6 +51,7 @@ http {{
     root {folder}/root;
     location = /{bucket} {{ return 200; }}
     location = /{bucket}/ {{ return 200; }}
+    location /slow/ {{ alias {folder}/root/{bucket}/; limit_rate 4k; }}
     location / {{ try_files $uri =404; }}
   }}
 }}

@@ -18,16 +18,14 @@
 
 namespace forebay::net {
 
-using HeaderList = std::vector<std::pair<std::string, std::string>>;
-
 // The header fields of an answer, in one piece of memory that Clear keeps: a transport that uses
 // the same block again allocates nothing. Views into it live until it is changed or destroyed.
-class HeaderBlock {
+class HeaderList {
  public:
   using Field = std::pair<std::string_view, std::string_view>;
 
-  HeaderBlock() = default;
-  HeaderBlock(std::initializer_list<Field> fields) {
+  HeaderList() = default;
+  HeaderList(std::initializer_list<Field> fields) {
     for (const auto& [name, value] : fields) emplace_back(name, value);
   }
   void emplace_back(std::string_view name, std::string_view value);
@@ -35,10 +33,12 @@ class HeaderBlock {
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
   Field operator[](size_t i) const;
+  Field front() const { return (*this)[0]; }
+  Field back() const { return (*this)[size() - 1]; }
 
   class Iterator {
    public:
-    Iterator(const HeaderBlock* block, size_t i) : block_(block), i_(i) {}
+    Iterator(const HeaderList* block, size_t i) : block_(block), i_(i) {}
     Field operator*() const { return (*block_)[i_]; }
     Iterator& operator++() {
       ++i_;
@@ -47,7 +47,7 @@ class HeaderBlock {
     bool operator==(const Iterator&) const = default;
 
    private:
-    const HeaderBlock* block_;
+    const HeaderList* block_;
     size_t i_;
   };
   Iterator begin() const { return {this, 0}; }
@@ -65,7 +65,6 @@ class HeaderBlock {
 
 // The first value of `name` (case-insensitive), or "".
 std::string_view FindHeader(const HeaderList& headers, std::string_view name);
-std::string_view FindHeader(const HeaderBlock& headers, std::string_view name);
 
 struct HttpRequest {
   std::string method = "GET";
@@ -85,7 +84,7 @@ struct HttpRequest {
 
 struct HttpHead {
   int status = 0;
-  HeaderBlock headers;
+  HeaderList headers;
   int64_t content_length = -1;  // -1: not told (chunked)
 };
 

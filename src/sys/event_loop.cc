@@ -69,14 +69,20 @@ class EpollLoop final : public EventLoop {
 
  private:
   struct Watcher {
-    uint32_t generation;
-    std::function<void(uint32_t)> on_events;
+    uint32_t generation = 0;  // 0: nothing is watched
+    std::unique_ptr<std::function<void(uint32_t)>> on_events;
   };
 
+  // Null: it is not watched.
+  Watcher* Find(int fd) {
+    const auto at = static_cast<size_t>(fd);
+    return at < watchers_.size() && watchers_[at].generation != 0 ? &watchers_[at] : nullptr;
+  }
   void Loop();
   int Wait(epoll_event* events);
   void Dispatch(const epoll_event& event);
   void RunTimers();
+  void FreeRetired();
   // False once the stop was asked for and everything posted before it has run.
   bool RunInbox() FB_EXCLUDES(mutex_);
   void Wake();
@@ -94,7 +100,9 @@ class EpollLoop final : public EventLoop {
   std::map<std::pair<Time, TimerId>, Task> timers_;
   std::unordered_map<TimerId, Time> timer_times_;
   TimerId last_timer_ = 0;
-  std::unordered_map<int, std::shared_ptr<Watcher>> watchers_;
+  std::vector<Watcher> watchers_;  // by descriptor
+  // Unwatched while its callback may be running.
+  std::vector<std::unique_ptr<std::function<void(uint32_t)>>> retired_;
   uint32_t last_generation_ = 0;
   bool has_pwait2_ = true;
 
@@ -140,29 +148,37 @@ void EpollLoop::CancelTimer(TimerId id) {
 
 Status EpollLoop::Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events) {
   FB_ASSERT(InThread());
-  const uint32_t generation = ++last_generation_ & 0x7fffffffU;
+  if (++last_generation_ > 0x7fffffffU) last_generation_ = 1;
+  const uint32_t generation = last_generation_;
   epoll_event event{.events = events,
                     .data = {.u64 = (uint64_t{generation} << 32) | static_cast<uint32_t>(fd)}};
   if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) return OsError("epoll_ctl add");
-  watchers_[fd] = std::make_shared<Watcher>(Watcher{generation, std::move(on_events)});
+  const auto at = static_cast<size_t>(fd);
+  if (at >= watchers_.size()) watchers_.resize(at + 1);
+  // A descriptor may have been closed without being unwatched.
+  if (watchers_[at].on_events != nullptr) retired_.push_back(std::move(watchers_[at].on_events));
+  watchers_[at].generation = generation;
+  watchers_[at].on_events = std::make_unique<std::function<void(uint32_t)>>(std::move(on_events));
   return {};
 }
 
 Status EpollLoop::ChangeWatch(int fd, uint32_t events) {
   FB_ASSERT(InThread());
-  const auto found = watchers_.find(fd);
-  if (found == watchers_.end()) return Status(Code::kInternal, "this descriptor is not watched");
+  const Watcher* watcher = Find(fd);
+  if (watcher == nullptr) return Status(Code::kInternal, "this descriptor is not watched");
   epoll_event event{
       .events = events,
-      .data = {.u64 = (uint64_t{found->second->generation} << 32) | static_cast<uint32_t>(fd)}};
+      .data = {.u64 = (uint64_t{watcher->generation} << 32) | static_cast<uint32_t>(fd)}};
   if (::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, fd, &event) != 0) return OsError("epoll_ctl mod");
   return {};
 }
 
 void EpollLoop::Unwatch(int fd) {
   FB_ASSERT(InThread());
-  auto node = watchers_.extract(fd);
-  if (node.empty()) return;
+  Watcher* watcher = Find(fd);
+  if (watcher == nullptr) return;
+  watcher->generation = 0;
+  retired_.push_back(std::move(watcher->on_events));
   // A descriptor closed before it was unwatched has left epoll by itself: then this fails, rightly.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
 }
@@ -189,11 +205,10 @@ void EpollLoop::Dispatch(const epoll_event& event) {
     return;
   }
   const int fd = static_cast<int>(event.data.u64 & 0xffffffffU);
-  const auto found = watchers_.find(fd);
+  const Watcher* watcher = Find(fd);
   // An earlier callback of this round may have unwatched it, and the number be another file's now.
-  if (found == watchers_.end() || found->second->generation != event.data.u64 >> 32) return;
-  const std::shared_ptr<Watcher> watcher = found->second;  // survives Unwatch from inside
-  watcher->on_events(event.events);
+  if (watcher == nullptr || watcher->generation != event.data.u64 >> 32) return;
+  (*watcher->on_events)(event.events);  // survives Unwatch, and the table's growth, from inside
 }
 
 void EpollLoop::RunTimers() {
@@ -229,6 +244,13 @@ bool EpollLoop::RunInbox() {
   return !stopping;
 }
 
+// Their destructors may run code that unwatches others.
+void EpollLoop::FreeRetired() {
+  while (!retired_.empty()) {
+    const auto gone = std::exchange(retired_, {});
+  }
+}
+
 void EpollLoop::Loop() {
   thread_id_.store(std::this_thread::get_id(), std::memory_order_release);
   std::array<epoll_event, kMaxEvents> events;
@@ -237,10 +259,12 @@ void EpollLoop::Loop() {
     FB_ASSERT(n >= 0 || errno == EINTR);
     for (int i = 0; i < n; ++i) Dispatch(events[static_cast<size_t>(i)]);
     RunTimers();
+    FreeRetired();
   }
   // What is left is destroyed here, on the thread where its objects live.
   while (!timers_.empty()) CancelTimer(timers_.begin()->first.second);
-  while (!watchers_.empty()) Unwatch(watchers_.begin()->first);
+  for (size_t fd = 0; fd < watchers_.size(); ++fd) Unwatch(static_cast<int>(fd));
+  FreeRetired();
 }
 
 void EpollLoop::Stop() {

@@ -49,18 +49,20 @@ void Connection::Close(bool unwatch) {
   fd_ = sys::Fd();
 }
 
-bool Connection::Begin(Exchange& exchange) {
+bool Connection::Begin(Exchange& exchange, std::string_view wire_head, Time now) {
   FB_ASSERT(state_ == State::kIdle);
   state_ = State::kBusy;
   exchange_ = &exchange;
   exchange.connection = this;
   exchange.state = Exchange::State::kRunning;
-  exchange.sent_at = exchange.progress = owner_.Now();
+  exchange.sent_at = exchange.progress = now;
   exchange.timing.reused_connection = used;
   exchange.timing.connect = used ? Duration::zero() : exchange.sent_at - exchange.started;
   exchange.timing.peer = peer_.address;
   used = true;
-  return SendMore();
+  if (!SendMore(wire_head)) return false;
+  if (exchange.sent_piece == 0 && !exchange.all_sent()) exchange.wire_head = wire_head;
+  return true;
 }
 
 void Connection::OnEvents(uint32_t events) {
@@ -78,7 +80,11 @@ void Connection::OnEvents(uint32_t events) {
       if (ready_.readable) OnIdleEvent();
       return;
     case State::kBusy:
-      if (!exchange_->all_sent() && !SendMore()) ready_.readable = true;
+      if (!exchange_->all_sent()) {
+        const uint64_t before = exchange_->sent;
+        if (!SendMore(exchange_->wire_head)) ready_.readable = true;
+        if (exchange_->sent > before) exchange_->progress = owner_.Now();
+      }
       if (ready_.readable) Receive();
       return;
     case State::kClosed:
@@ -141,7 +147,7 @@ sys::IoResult Connection::Write(std::span<const ByteView> pieces) {
   return tls_->Write(pieces.front());
 }
 
-bool Connection::SendMore() {
+bool Connection::SendMore(std::string_view wire_head) {
   Exchange& e = *exchange_;
   if (broken_ != 0) return false;
   while (!e.all_sent()) {
@@ -149,7 +155,7 @@ bool Connection::SendMore() {
     size_t count = 0;
     size_t offset = e.sent_offset;
     for (size_t i = e.sent_piece; i <= e.request.body.size() && count < pieces.size(); ++i) {
-      const ByteView whole = i == 0 ? AsBytes(e.wire_head) : e.request.body[i - 1];
+      const ByteView whole = i == 0 ? AsBytes(wire_head) : e.request.body[i - 1];
       pieces[count++] = whole.subspan(std::exchange(offset, 0));
     }
     const sys::IoResult result = Write(std::span(pieces).first(count));
@@ -159,7 +165,6 @@ bool Connection::SendMore() {
       return false;
     }
     e.sent += result.bytes;
-    e.progress = owner_.Now();
     size_t left = result.bytes;
     for (size_t i = 0; i < count && left >= pieces[i].size(); ++i) {
       left -= pieces[i].size();
@@ -188,7 +193,7 @@ void Connection::Receive() {
   Exchange& e = *exchange_;
   const int turn = tls_ == nullptr ? kReadsPerTurn : kTlsReadsPerTurn;
   for (int reads = 0; reads < turn; ++reads) {
-    const bool direct = e.parser.framing() == Framing::kLength && e.sink.direct();
+    const bool direct = e.framing == Framing::kLength && e.sink.direct();
     const bool more = !e.head_done ? ReceiveHead() : direct ? ReceiveDirect() : ReceiveCopied();
     if (!more) return;
   }
@@ -209,20 +214,20 @@ bool Connection::OnReadNothing(const sys::IoResult& result) {
 void Connection::OnEndOfStream() {
   Exchange& e = *exchange_;
   if (!e.head_done) {
-    if (!e.parser.started()) {
+    if (!e.answered()) {
       FailBroken(Status(Code::kUnavailable, "the server closed the connection without an answer"));
     } else {
       Fail(Status(Code::kUnavailable, "the connection ended within the answer's head"));
     }
-  } else if (e.parser.framing() == Framing::kUntilClose) {
+  } else if (e.framing == Framing::kUntilClose) {
     if (tls_ == nullptr || tls_->ended_cleanly()) {
       Complete(false);
     } else {  // whoever cuts the connection would decide where the body ends
       Fail(Status(Code::kDataLoss, "the connection was cut within a body of unknown length"));
     }
-  } else if (e.parser.framing() == Framing::kLength) {
+  } else if (e.framing == Framing::kLength) {
     Fail(Status(Code::kDataLoss, fmt::format("{} of {} body bytes arrived", e.sink.bytes(),
-                                             e.parser.head().content_length)));
+                                             e.sink.bytes() + e.body_left)));
   } else {
     Fail(Status(Code::kDataLoss, fmt::format("the connection ended within a chunked body, after {} "
                                              "bytes",
@@ -242,35 +247,45 @@ bool Connection::ReceiveHead() {
 
 bool Connection::TakeHead(ByteView bytes) {
   Exchange& e = *exchange_;
-  const Result<bool> complete = e.parser.Take(bytes);
+  HeadParser& parser = e.parser != nullptr ? *e.parser : owner_.parser();
+  if (e.parser == nullptr) parser.Reset(e.request.method == "HEAD");
+  const Result<bool> complete = parser.Take(bytes);
   if (!complete.ok()) {
     Fail(complete.status());
     return false;
   }
-  if (!*complete) return true;
+  if (!*complete) {
+    if (e.parser == nullptr) e.parser = std::make_unique<HeadParser>(std::move(parser));
+    return true;
+  }
+  return OnHeadComplete(parser, bytes);
+}
+
+// False: the answer is over.
+bool Connection::OnHeadComplete(const HeadParser& parser, ByteView rest) {
+  Exchange& e = *exchange_;
   e.head_done = true;
+  e.framing = parser.framing();
+  e.keeps_alive = parser.keeps_alive();
   e.head_at = e.progress;
   e.timing.first_byte = e.head_at - e.sent_at;
-  origin_.LearnHeadBytes(e.parser.head_bytes());
-  Result<BodyTarget> target = e.handler->OnHead(e.parser.head());
+  if (e.framing == Framing::kLength) {
+    e.body_left = static_cast<uint64_t>(parser.head().content_length);
+  }
+  origin_.LearnHeadBytes(parser.head_bytes());
+  Result<BodyTarget> target = e.handler->OnHead(parser.head());
   if (!Busy(e)) return false;  // cancelled from inside
   if (!target.ok()) {
     Fail(std::move(target).status());
     return false;
   }
   e.sink = detail::BodySink(*std::move(target), e.handler);
-  return StartBody() && TakeBody(bytes);
-}
-
-// False: the answer has no body, or one that does not fit, and is over.
-bool Connection::StartBody() {
-  Exchange& e = *exchange_;
-  if (e.parser.framing() != Framing::kLength) return true;
-  e.body_left = static_cast<uint64_t>(e.parser.head().content_length);
-  if (e.body_left <= e.sink.room()) return true;
-  Fail(Status(Code::kDataLoss, fmt::format("the body has {} bytes, {} were expected at most",
-                                           e.body_left, e.sink.room())));
-  return false;
+  if (e.framing == Framing::kLength && e.body_left > e.sink.room()) {
+    Fail(Status(Code::kDataLoss, fmt::format("the body has {} bytes, {} were expected at most",
+                                             e.body_left, e.sink.room())));
+    return false;
+  }
+  return TakeBody(rest);
 }
 
 // Bytes that were read before their place was known, or that are chunked.
@@ -278,7 +293,7 @@ bool Connection::TakeBody(ByteView bytes) {
   Exchange& e = *exchange_;
   Status status;
   bool whole = false;
-  switch (e.parser.framing()) {
+  switch (e.framing) {
     case Framing::kNone:
       whole = true;
       break;
@@ -353,7 +368,7 @@ bool Connection::ReceiveDirect() {
 
 void Connection::Complete(bool leftovers) {
   Exchange& e = *exchange_;
-  bool reusable = !leftovers && !ready_.hung_up && e.parser.keeps_alive() && e.all_sent();
+  bool reusable = !leftovers && !ready_.hung_up && e.keeps_alive && e.all_sent();
   if (reusable && (ready_.readable || (tls_ != nullptr && tls_->HasPending()))) {
     // The last read was exactly filled, or got more than the body: is there anything for us?
     const MutableBytes into = owner_.scratch().first(1);
@@ -375,7 +390,7 @@ void Connection::Fail(Status status) {
 
 void Connection::FailBroken(Status status) {
   Exchange& e = *exchange_;
-  const bool unanswered = !e.parser.started();
+  const bool unanswered = !e.answered();
   if (e.head_done) {
     status = std::move(status).WithContext(fmt::format("after {} body bytes", e.sink.bytes()));
   }

@@ -44,6 +44,9 @@ class ConnectionOwner {
   virtual void ResumeLater(Connection& connection) = 0;
   // Memory for bytes whose place is not known yet; free between two calls.
   virtual MutableBytes scratch() = 0;
+  // Parses the heads that come in one piece, as most do. One for all connections stays in the
+  // cache, where those of a thousand exchanges do not.
+  virtual HeadParser& parser() = 0;
   virtual Time Now() = 0;
 };
 
@@ -58,8 +61,9 @@ class Connection {
 
   // Registers with the loop; then OnReady or OnSetupFailed. `tls`: null for plain HTTP.
   Status Open(TlsContext* tls);
-  // Idle -> busy. False: it broke while sending, and is to be closed.
-  bool Begin(Exchange& exchange);
+  // Idle -> busy. `wire_head`: what goes out before the body. False: it broke while sending, and is
+  // to be closed.
+  bool Begin(Exchange& exchange, std::string_view wire_head, Time now);
   // Goes on reading where ResumeLater was called.
   void Resume();
   // Whatever it does, it stops; nothing is told to anybody. `unwatch` is false once the loop has
@@ -86,15 +90,15 @@ class Connection {
   void BecomeReady();
   void OnIdleEvent();
   // False: broken, `broken_` says why.
-  bool SendMore();
+  bool SendMore(std::string_view wire_head);
   void Receive();
   // These take one step; false: stop, the exchange is over or there is nothing to read.
   bool ReceiveHead();
   bool ReceiveDirect();
   bool ReceiveCopied();
   bool TakeHead(ByteView bytes);
+  bool OnHeadComplete(const HeadParser& parser, ByteView rest);
   bool TakeBody(ByteView bytes);
-  bool StartBody();
   bool OnReadNothing(const sys::IoResult& result);
   void OnEndOfStream();
   void Complete(bool leftovers);

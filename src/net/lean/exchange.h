@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "net/detail/response.h"
@@ -29,16 +30,19 @@ struct Exchange {
   Origin* origin = nullptr;
   Connection* connection = nullptr;  // while running
 
-  std::string wire_head;  // what goes out before the body
+  std::string wire_head;  // what goes out before the body, kept until it has gone
   uint64_t send_total = 0;
   uint64_t sent = 0;
   size_t sent_piece = 0;   // 0: the head, i: piece i - 1 of the body
   size_t sent_offset = 0;  // in that piece
 
-  HeadParser parser;
+  std::unique_ptr<HeadParser> parser;  // of a head that comes in pieces, else null
   ChunkDecoder chunks;
   detail::BodySink sink;
   bool head_done = false;
+  // Once it is:
+  Framing framing = Framing::kNone;
+  bool keeps_alive = false;
   uint64_t body_left = 0;  // of a body whose length is known
 
   bool resent = false;        // after a connection that had died while idle
@@ -52,6 +56,8 @@ struct Exchange {
   Time head_at{};
   HttpTiming timing;
 
+  // Bytes of an answer have come.
+  bool answered() const { return head_done || parser != nullptr; }
   bool all_sent() const { return sent == send_total; }
 };
 

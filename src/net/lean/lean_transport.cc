@@ -69,14 +69,16 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   void OnIdleLost(Connection& connection) override { CloseConnection(connection); }
   void ResumeLater(Connection& connection) override;
   MutableBytes scratch() override { return scratch_; }
+  lean::HeadParser& parser() override { return parser_; }
   Time Now() override { return loop_.Now(); }
 
   // Exchanges. An id is the slot and how often it has been used, so that an old one finds nothing.
   Exchange& NewExchange(HttpRequest request, HttpHandler* handler);
   Exchange* Find(RequestId id);
   Status Prepare(Exchange& exchange);
+  void WriteHead(Exchange& exchange);
   void Send(Exchange& exchange);
-  bool SendOn(Connection& connection, Exchange& exchange);
+  bool SendOn(Connection& connection, Exchange& exchange, Time now);
   void SendAgain(Exchange& exchange);
   void Wait(Exchange& exchange);
   void StopWaiting(Exchange& exchange);
@@ -94,7 +96,7 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   void OnResolved(Origin& origin, Result<Addresses> addresses);
   Exchange* FirstWaiting(Origin& origin, bool for_new_connection);
   std::vector<sys::SocketAddress> BusyWith(const Exchange& exchange);
-  void ReleaseConnection(Connection& connection);
+  void ReleaseConnection(Connection& connection, Time now);
   void CloseConnection(Connection& connection);
   void RunResumed();
   void PurgeClosed() { closed_.clear(); }
@@ -110,6 +112,8 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   std::unique_ptr<lean::TlsContext> tls_;
   Resolver resolver_;
   std::vector<std::byte> scratch_;
+  lean::HeadParser parser_;
+  std::string wire_head_;
   std::unordered_map<std::string, std::unique_ptr<Origin>, StringHash, std::equal_to<>> origins_;
   Origin* last_origin_ = nullptr;
   std::vector<std::unique_ptr<Exchange>> exchanges_;  // by slot
@@ -183,14 +187,19 @@ HttpTransport::RequestId LeanTransport::Start(HttpRequest request, HttpHandler* 
   return id;
 }
 
-// What goes to the wire, and where.
+// Where it goes, and whether it may.
 Status LeanTransport::Prepare(Exchange& e) {
   FB_RETURN_IF_ERROR(detail::CheckRequest(e.request));
   FB_ASSIGN_OR_RETURN(e.origin, OriginOf(e.request.url));
+  return {};
+}
+
+// What goes to the wire before the body, in wire_head_.
+void LeanTransport::WriteHead(Exchange& e) {
   const HttpRequest& request = e.request;
   std::string_view target(request.url);
   target.remove_prefix(e.origin->name.size());
-  std::string& head = e.wire_head;
+  std::string& head = wire_head_;
   head.assign(request.method);
   head += ' ';
   if (target.empty() || target.front() != '/') head += '/';
@@ -211,7 +220,6 @@ Status LeanTransport::Prepare(Exchange& e) {
   }
   head += "\r\n\r\n";
   e.send_total = head.size() + length;
-  return {};
 }
 
 void LeanTransport::Send(Exchange& e) {
@@ -220,7 +228,7 @@ void LeanTransport::Send(Exchange& e) {
   Connection* connection = e.origin->TakeIdle(e.started, avoid);
   if (connection == nullptr) {
     Wait(e);
-  } else if (!SendOn(*connection, e)) {
+  } else if (!SendOn(*connection, e, e.started)) {
     SendAgain(e);
   }
 }
@@ -240,12 +248,13 @@ std::vector<sys::SocketAddress> LeanTransport::BusyWith(const Exchange& e) {
   return busy;
 }
 
-bool LeanTransport::SendOn(Connection& connection, Exchange& e) {
-  e.parser.Reset(e.request.method == "HEAD");
+bool LeanTransport::SendOn(Connection& connection, Exchange& e, Time now) {
+  WriteHead(e);
+  e.parser.reset();
   e.chunks.Reset();
   e.head_done = false;
   e.sent = e.sent_piece = e.sent_offset = 0;
-  const bool begun = connection.Begin(e);
+  const bool begun = connection.Begin(e, wire_head_, now);
   const Duration shortest = std::min(e.request.first_byte_timeout, e.request.stall_timeout);
   CheckBy(std::min(e.request.deadline, e.sent_at + shortest));
   if (!begun) CloseConnection(connection);
@@ -287,7 +296,8 @@ void LeanTransport::EndLater(Exchange& e, Status status) {
 }
 
 void LeanTransport::Deliver(Exchange& e, Status status) {
-  e.timing.total = loop_.Now() - e.started;
+  // A good end is as late as its last byte; asking for the time costs, over all.
+  e.timing.total = (status.ok() ? e.progress : loop_.Now()) - e.started;
   e.timing.body_bytes = e.sink.bytes();
   const HttpTiming timing = e.timing;
   HttpHandler* handler = e.handler;
@@ -328,7 +338,7 @@ void LeanTransport::CloseWhenEmpty() {
 
 void LeanTransport::OnExchangeOver(Connection& connection, Exchange& e, Outcome outcome) {
   if (outcome.reusable) {
-    ReleaseConnection(connection);
+    ReleaseConnection(connection, e.progress);
   } else {
     Origin& origin = connection.origin();
     CloseConnection(connection);
@@ -468,7 +478,7 @@ void LeanTransport::OnReady(Connection& connection) {
   EndSetup(connection);
   Origin& origin = connection.origin();
   resolver_.cache().ReportSuccess(origin.host, connection.peer().address.ip);
-  ReleaseConnection(connection);
+  ReleaseConnection(connection, loop_.Now());
   Replenish(origin);
 }
 
@@ -501,17 +511,17 @@ void LeanTransport::OnSetupFailed(Origin& origin, RequestId sponsor, Status stat
 }
 
 // It can serve a request: the oldest that waits, or a later one.
-void LeanTransport::ReleaseConnection(Connection& connection) {
+void LeanTransport::ReleaseConnection(Connection& connection, Time now) {
   Origin& origin = connection.origin();
   Exchange* next = origin.waiting_count > 0 ? FirstWaiting(origin, !connection.used) : nullptr;
   if (next == nullptr) {
-    connection.idle_since = loop_.Now();
+    connection.idle_since = now;
     origin.AddIdle(connection);
     CheckBy(connection.idle_since + lean::kMaxIdle);
     return;
   }
   StopWaiting(*next);
-  if (!SendOn(connection, *next)) SendAgain(*next);
+  if (!SendOn(connection, *next, now)) SendAgain(*next);
 }
 
 void LeanTransport::CloseConnection(Connection& connection) {

@@ -34,14 +34,25 @@ bool IsToken(std::string_view text) {
   return good;
 }
 
-// Bytes from 0x80 on are allowed: they are somebody's metadata.
+// Bytes from 0x80 on are allowed: they are somebody's metadata. Eight at a time, as long as they
+// are innocent.
 bool HasControl(std::string_view text) {
-  bool bad = false;
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = kOnes * 0x80;
+  while (text.size() >= 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data(), 8);
+    const uint64_t low = (word - kOnes * 0x20) & ~word;  // a byte below 0x20
+    const uint64_t flipped = word ^ (kOnes * 0x7f);
+    const uint64_t del = (flipped - kOnes) & ~flipped;  // a byte 0x7f
+    if (((low | del) & kHighs) != 0) break;
+    text.remove_prefix(8);
+  }
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    bad |= (byte < 0x20 && byte != '\t') || byte == 0x7f;
+    if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return true;
   }
-  return bad;
+  return false;
 }
 
 std::string_view TrimBlanks(std::string_view text) {

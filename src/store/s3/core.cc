@@ -48,19 +48,34 @@ Core::Core(S3StoreOptions given, Endpoint where, net::HttpTransport& http,
 
 Core::~Core() = default;
 
+Core::Place* Core::Find(ObjectStore::OpId id) {
+  const auto at = static_cast<uint32_t>(id);
+  if (at >= operations_.size()) return nullptr;
+  Place& place = operations_[at];
+  return place.operation != nullptr && place.uses == id >> 32 ? &place : nullptr;
+}
+
 ObjectStore::OpId Core::Start(std::unique_ptr<Operation> operation) {
   FB_ASSERT(transport.executor().InThread());
-  const ObjectStore::OpId id = ++last_id_;
-  Operation& op = *(operations_[id] = std::move(operation));
+  if (free_places_.empty()) {
+    free_places_.push_back(static_cast<uint32_t>(operations_.size()));
+    operations_.emplace_back();
+  }
+  const uint32_t at = free_places_.back();
+  free_places_.pop_back();
+  Place& place = operations_[at];
+  const ObjectStore::OpId id = ObjectStore::OpId{++place.uses} << 32 | at;
+  place.operation = std::move(operation);
+  Operation& op = *place.operation;
   op.Launch(id);
   return id;
 }
 
 void Core::Cancel(ObjectStore::OpId id) {
   FB_ASSERT(transport.executor().InThread());
-  const auto found = operations_.find(id);
-  if (found == operations_.end()) return;
-  Operation& op = *found->second;
+  Place* place = Find(id);
+  if (place == nullptr) return;
+  Operation& op = *place->operation;
   if (op.ticket_ != 0) {
     credentials.Cancel(std::exchange(op.ticket_, 0));
     op.FinishLater(Status(Code::kCancelled, "the request was cancelled"));
@@ -70,9 +85,10 @@ void Core::Cancel(ObjectStore::OpId id) {
 }
 
 std::unique_ptr<Operation> Core::Take(ObjectStore::OpId id) {
-  auto node = operations_.extract(id);
-  FB_ASSERT(!node.empty());
-  return std::move(node.mapped());
+  Place* place = Find(id);
+  FB_ASSERT(place != nullptr);
+  free_places_.push_back(static_cast<uint32_t>(id));
+  return std::move(place->operation);
 }
 
 bool Core::MoveTo(const std::string& region) {

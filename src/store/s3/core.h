@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "net/http.h"
 #include "store/object_store.h"
@@ -85,8 +84,14 @@ class Core {
   const std::string_view token_header_;
   std::optional<Signer> signer_;
   int moves_ = 0;
-  std::unordered_map<ObjectStore::OpId, std::unique_ptr<Operation>> operations_;
-  ObjectStore::OpId last_id_ = 0;
+  // An id is a place here and how often it has been used, so that an old one finds nothing.
+  struct Place {
+    uint32_t uses = 0;
+    std::unique_ptr<Operation> operation;
+  };
+  Place* Find(ObjectStore::OpId id);
+  std::vector<Place> operations_;
+  std::vector<uint32_t> free_places_;
 };
 
 }  // namespace forebay::store::s3

@@ -194,10 +194,15 @@ Result<net::BodyTarget> Operation::OnHead(const net::HttpHead& head) {
     answer_ = head;
     return net::BodyTarget{.text = &answer_text_, .text_limit = kErrorTextLimit};
   }
-  head_ = head;
+  is_error_ = !Accepts(head.status);
+  if (is_error_ || KeepsHead() || GetLogLevel() >= LogLevel::kTrace) {
+    head_ = head;
+  } else {
+    head_.status = head.status;
+    head_.content_length = head.content_length;
+  }
   detail_.http_status = head.status;
   detail_.request_id = net::FindHeader(head.headers, "x-amz-request-id");
-  is_error_ = !Accepts(head.status);
   if (is_error_) return net::BodyTarget{.text = &text_, .text_limit = kErrorTextLimit};
   return OnAccepted(head);
 }

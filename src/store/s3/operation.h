@@ -47,6 +47,8 @@ class Operation : public net::HttpHandler {
   // The status is one of `Accepts`: where its body goes, or why it must not be used.
   virtual bool Accepts(int status) const { return status == 200; }
   virtual Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) = 0;
+  // Whether the fields of an accepted head are needed after OnAccepted.
+  virtual bool KeepsHead() const { return true; }
   // Exactly one of the two runs, exactly once.
   virtual void Succeed(const net::HttpTiming& timing) = 0;
   virtual void Fail(Status status) = 0;

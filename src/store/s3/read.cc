@@ -39,6 +39,7 @@ class Read final : public Operation {
   Result<WireRequest> Build() override;
   bool Accepts(int status) const override { return status == kPartialContent || status == kOk; }
   Result<net::BodyTarget> OnAccepted(const net::HttpHead& head) override;
+  bool KeepsHead() const override { return false; }
   bool Forgives(const net::HttpHead& head) override;
   std::optional<WireRequest> Question(const Status& failure) override;
   Verdict Settle(const net::HttpHead& answer, Status failure) override;
@@ -247,16 +248,15 @@ void Read::Fail(Status status) {
 }  // namespace
 
 Result<ContentRange> ParseContentRange(std::string_view text) {
-  const Status malformed = DataLoss(fmt::format("the answer's content-range is '{}'", text));
-  if (!text.starts_with("bytes ")) return malformed;
-  std::string_view rest = text.substr(6);
+  std::string_view rest = text;
+  rest.remove_prefix(std::min<size_t>(6, rest.size()));
   ContentRange range;
   uint64_t last = 0;
-  if (!TakeNumber(rest, '-', range.offset) || !TakeNumber(rest, '/', last) ||
-      !TakeNumber(rest, '\0', range.total)) {
-    return malformed;
+  if (!text.starts_with("bytes ") || !TakeNumber(rest, '-', range.offset) ||
+      !TakeNumber(rest, '/', last) || !TakeNumber(rest, '\0', range.total) || last < range.offset ||
+      last >= range.total) {
+    return DataLoss(fmt::format("the answer's content-range is '{}'", text));
   }
-  if (last < range.offset || last >= range.total) return malformed;
   range.end = last + 1;
   return range;
 }

@@ -18,7 +18,7 @@ struct ServiceRequest {
 
 struct ServiceReply {
   int status = 0;
-  net::HeaderBlock headers;
+  net::HeaderList headers;
   std::string body;
 };
 
