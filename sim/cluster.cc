@@ -103,4 +103,22 @@ HiddenWait MeasureHiddenWait(uint64_t seed, int readers) {
   return measured;
 }
 
+HiddenUnderFaults MeasureHiddenUnderFaults(uint64_t seed, int readers, const FaultRates& faults) {
+  constexpr uint64_t kSteps = 72;
+  HiddenUnderFaults measured;
+  Cluster off({.seed = seed, .readers = 4, .job = {.runway_s = 0}});
+  off.set_faults(faults);
+  off.RunSteps(kSteps);
+  measured.off_s = off.MeanWait(1, kSteps);
+  measured.violations = off.CloseAndCheck();
+
+  Cluster cluster({.seed = seed, .readers = readers});
+  cluster.set_faults(faults);
+  cluster.RunSteps(kSteps);
+  measured.all_s = cluster.MeanWait(1, kSteps);
+  measured.steady_s = cluster.MeanWait(2, kSteps);
+  for (std::string& one : cluster.CloseAndCheck()) measured.violations.push_back(std::move(one));
+  return measured;
+}
+
 }  // namespace forebay::sim

@@ -59,4 +59,15 @@ struct HiddenWait {
 };
 HiddenWait MeasureHiddenWait(uint64_t seed, int readers);
 
+// The same question on a network with faults from the first request on.
+struct HiddenUnderFaults {
+  double off_s = 0;
+  double all_s = 0;     // with auto, behind the first batch
+  double steady_s = 0;  // ... behind the first two, which are asked for before anything is known
+  std::vector<std::string> violations;
+  double HiddenShare() const { return 1 - all_s / off_s; }
+  double HiddenShareSteady() const { return 1 - steady_s / off_s; }
+};
+HiddenUnderFaults MeasureHiddenUnderFaults(uint64_t seed, int readers, const FaultRates& faults);
+
 }  // namespace forebay::sim

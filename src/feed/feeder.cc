@@ -163,7 +163,7 @@ void Feeder::OnPart(uint64_t tag, const fetch::PieceReport& report, uint64_t byt
   ++slot.group->parts;
   const bool late = planner_.head_waiting() && slot.group->number == planner_.head_group();
   ++(late ? stats_.parts_late : stats_.parts_useful);
-  planner_.runway().OnPart(report.total);
+  planner_.runway().OnPart(report.total, report.attempts > 1 || report.hedged);
   // What a gap between two ranges may cost follows the latency that a GET of its own would have.
   const double first_byte_s = std::chrono::duration<double>(report.first_byte).count();
   cost_.first_byte_s += (first_byte_s - cost_.first_byte_s) / kCostWindow;

@@ -18,6 +18,10 @@ constexpr double kToleratedShare = 0.001;
 constexpr size_t kRecentParts = 14;
 constexpr double kShiftSigmas = 4.0;
 constexpr int kFirstDepth = 4;
+// Where GETs fail or get lost, what was measured so far does not show the worst of it (two in a
+// row, for one part): one batch more is for that.
+constexpr double kAgainWindow = 512;  // parts
+constexpr double kAgainShare = 0.0015;
 constexpr int kBonusMax = 4;
 constexpr int kCleanStepsToForget = 64;
 
@@ -75,7 +79,8 @@ double Runway::step_s() const {
   return std::max(decode_s_.Mean() / options_.decode_threads, 0.05);
 }
 
-void Runway::OnPart(Duration total) {
+void Runway::OnPart(Duration total, bool again) {
+  again_share_ += ((again ? 1 : 0) - again_share_) / kAgainWindow;
   part_log_s_.Add(std::log(std::max(Seconds(total), 1e-5)));
   if (options_.fixed_s >= 0) return;
   if (LatencyShifted()) {
@@ -226,7 +231,8 @@ void Runway::DecideFromMeasured() {
   int depth = LeastDepth(fitted, &wait_below);
   if (fetch_s_.values.size() >= 16) depth = std::max(depth, LeastDepth(fetch_s_.values, nullptr));
   wait_one_less_s_ = wait_below;
-  depth_ = std::min(depth + bonus_, options_.depth_max);
+  const int for_failures = again_share_ > kAgainShare ? 1 : 0;
+  depth_ = std::min(depth + bonus_ + for_failures, options_.depth_max);
 }
 
 std::string Runway::Explain() const {

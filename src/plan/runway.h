@@ -34,8 +34,8 @@ class Runway {
   // Why this depth, in one line with its numbers.
   std::string Explain() const;
 
-  // One GET of a part, from asked for to complete.
-  void OnPart(Duration total);
+  // One part, from asked for to complete; `again`: one GET was not enough (retried, hedged).
+  void OnPart(Duration total, bool again = false);
   // All bytes of one group are there: `parts` GETs, in `fetch` since it was asked for.
   void OnGroupFetched(Duration fetch, int parts);
   // One group was decoded: the sum of its decode times.
@@ -71,6 +71,7 @@ class Runway {
   int bonus_ = 0;  // depth added because the model was too hopeful
   int clean_steps_ = 0;
   double recent_wait_s_ = 0;  // exponential mean
+  double again_share_ = 0;    // of the recent parts
   int parts_per_group_ = 1;
   std::vector<double> slowest_z_;  // quantiles of the slowest of so many standard normals
   double wait_one_less_s_ = 0;     // what one group less would wait, for Explain

@@ -83,6 +83,17 @@ TEST(Runway, does_not_run_to_the_limit_where_decoding_is_slower_than_the_step) {
   EXPECT_LE(runway.depth(), 8) << "no depth hides a decoder that is too slow";
 }
 
+TEST(Runway, is_one_batch_longer_while_gets_have_to_be_sent_again) {
+  Runway runway({});
+  Feed(runway, 100, 0.13, 0.3, 0.2, 1);
+  const int before = runway.depth();
+  runway.OnPart(S(0.13), true);
+  Feed(runway, 8, 0.13, 0.3, 0.2, 2);
+  EXPECT_EQ(runway.depth(), before + 1);
+  Feed(runway, 300, 0.13, 0.3, 0.2, 1);
+  EXPECT_EQ(runway.depth(), before);
+}
+
 TEST(Runway, says_its_numbers) {
   Runway runway({});
   Feed(runway, 60, 0.13, 0.3, 0.2, 1);

@@ -21,7 +21,7 @@ struct RetryOptions {
       std::chrono::seconds(60);  // all attempts and waits, unless a deadline is nearer
   // The wait before attempt n + 1 is uniform in [0, min(longest, first * 2^(n - 1))].
   Duration first_wait = std::chrono::milliseconds(50);
-  Duration first_wait_throttled = std::chrono::milliseconds(250);  // after kResourceExhausted
+  Duration first_wait_throttled = std::chrono::milliseconds(150);  // after kResourceExhausted
   Duration longest_wait = std::chrono::seconds(10);
   uint64_t seed = 0;
   // Shared with others; null: retries are bounded by attempts and time alone.
