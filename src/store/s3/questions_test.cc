@@ -82,6 +82,7 @@ TEST(S3Pinned, quotes_and_weak_marks_do_not_make_another_etag) {
     ScriptedS3 s3(Say(RangeWith(etag)));
     EXPECT_TRUE(s3.Read().ok()) << etag;
     EXPECT_TRUE(s3.Read(false, {2, 6}, "\"e\"").ok()) << etag;
+    EXPECT_EQ(net::FindHeader(s3.seen(1).headers, "if-match"), "\"e\"");
   }
 }
 

@@ -80,7 +80,7 @@ Result<WireRequest> Read::Build() {
   wire.headers.emplace_back(
       "range", fmt::format("bytes={}-{}", request_.range.offset, request_.range.end - 1));
   if (!request_.etag.empty()) {
-    wire.headers.emplace_back("if-match", fmt::format("\"{}\"", request_.etag));
+    wire.headers.emplace_back("if-match", QuotedEtag(request_.etag));
   }
   return wire;
 }

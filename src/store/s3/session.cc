@@ -24,9 +24,8 @@ class CreateSession final : public Operation {
  private:
   Result<WireRequest> Build() override {
     detail_.uri = core_.root_uri + "/";
-    return WireRequest{.method = "GET",
-                       .query = {{"session", ""}},
-                       .headers = {{"x-amz-create-session-mode", "ReadWrite"}}};
+    // Without a mode it is the most that the credentials allow: reading alone, if need be.
+    return WireRequest{.method = "GET", .query = {{"session", ""}}};
   }
   Result<net::BodyTarget> OnAccepted(const net::HttpHead&) override {
     return net::BodyTarget{.text = &text_, .text_limit = kErrorTextLimit};

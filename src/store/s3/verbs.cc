@@ -103,7 +103,7 @@ template <class Request>
 void AddConditions(const Request& request, WireRequest& wire) {
   if (request.if_none_match) wire.headers.emplace_back("if-none-match", "*");
   if (!request.if_match.empty()) {
-    wire.headers.emplace_back("if-match", fmt::format("\"{}\"", request.if_match));
+    wire.headers.emplace_back("if-match", QuotedEtag(request.if_match));
   }
 }
 

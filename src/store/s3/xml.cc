@@ -75,6 +75,11 @@ std::string BareEtag(std::string_view text) {
   return std::string(text);
 }
 
+std::string QuotedEtag(std::string_view text) {
+  std::string quoted = "\"";
+  return quoted.append(BareEtag(text)).append(1, '"');
+}
+
 Result<ListPage> ParseListPage(std::string_view body) {
   static constexpr char kRoot[] = "ListBucketResult";
   pugi::xml_document document;

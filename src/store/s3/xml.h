@@ -27,6 +27,8 @@ ErrorBody ParseErrorBody(std::string_view body);
 
 // Without the quotes and the weak mark: the form in which etags are kept and compared.
 std::string BareEtag(std::string_view text);
+// As conditions are sent, whether it has its quotes or not.
+std::string QuotedEtag(std::string_view text);
 
 // All of these: kDataLoss when the document is not whole and of the kind expected.
 Result<ListPage> ParseListPage(std::string_view body);
