@@ -14,6 +14,7 @@
 #include "command.h"
 #include "output.h"
 #include "signals.h"
+#include "size.h"
 
 namespace forebay::cli {
 namespace {
@@ -26,28 +27,6 @@ std::optional<bool> ParseBool(std::string text) {
   if (text == "1" || text == "true" || text == "yes" || text == "on") return true;
   if (text == "0" || text == "false" || text == "no" || text == "off") return false;
   return std::nullopt;
-}
-
-// "1.5GiB" and so on; the library's own parser is not public.
-std::optional<uint64_t> ParseSizeText(const std::string& text) {
-  static const std::map<std::string, double> kUnits = {{"", 1},
-                                                       {"B", 1},
-                                                       {"KB", 1e3},
-                                                       {"MB", 1e6},
-                                                       {"GB", 1e9},
-                                                       {"TB", 1e12},
-                                                       {"KiB", 1024.0},
-                                                       {"MiB", 1048576.0},
-                                                       {"GiB", 1073741824.0},
-                                                       {"TiB", 1099511627776.0}};
-  char* rest = nullptr;
-  const double number = std::strtod(text.c_str(), &rest);
-  if (rest == text.c_str() || !(number >= 0)) return std::nullopt;
-  std::string unit(rest);
-  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
-  const auto found = kUnits.find(unit);
-  if (found == kUnits.end() || number * found->second >= 9e18) return std::nullopt;
-  return static_cast<uint64_t>(number * found->second);
 }
 
 // An option that is given has a value; a shell variable that was never set is a mistake.
@@ -88,7 +67,7 @@ class CliFlags : public Flags {
     app_->add_option_function<std::string>(
             name,
             [value, name](const std::string& text) {
-              const auto size = ParseSizeText(text);
+              const auto size = ParseSize(text);
               if (!size) throw CLI::ValidationError(name, "\"" + text + "\" is no size");
               *value = *size;
             },

@@ -91,9 +91,11 @@ using CommandList = std::vector<std::unique_ptr<Command>>;
 // Parses, runs, and returns the exit code.
 int RunApp(int argc, char** argv, CommandList commands);
 
+std::unique_ptr<Command> MakeBench();
 std::unique_ptr<Command> MakeCat();
 std::unique_ptr<Command> MakeCp();
 std::unique_ptr<Command> MakeDemo();
+std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeFrames();
 std::unique_ptr<Command> MakeIndex();
 std::unique_ptr<Command> MakeInspect();

@@ -13,10 +13,8 @@
 #include "store/s3/s3_store.h"
 
 namespace forebay::engine {
-namespace {
 
-// Blocking reads and writes of files; enough to keep a fast disk busy, few enough to cost nothing.
-constexpr size_t kDiskThreads = 8;
+namespace {
 
 // Bytes a second: digits, then K, M, G or nothing (powers of 1,000). "": none.
 Result<uint64_t> ParseBandwidth(const std::string& text) {
@@ -37,9 +35,10 @@ Result<uint64_t> ParseBandwidth(const std::string& text) {
 
 }  // namespace
 
-Result<std::shared_ptr<StoreSet>> StoreSet::Make(const StoreOptions& options) {
+Result<std::shared_ptr<StoreSet>> StoreSet::Make(const StoreOptions& options,
+                                                 const StoreTuning& tuning) {
   FB_RETURN_IF_ERROR(options.Validate());
-  std::shared_ptr<StoreSet> set(new StoreSet(options));
+  std::shared_ptr<StoreSet> set(new StoreSet(options, tuning));
   FB_ASSIGN_OR_RETURN(set->loop_, sys::EventLoop::Make("fb-io"));
   return set;
 }
@@ -56,9 +55,11 @@ std::shared_ptr<store::ObjectStore> StoreSet::Share(store::ObjectStore* store) {
 
 Result<std::unique_ptr<store::ObjectStore>> StoreSet::MakeFileStore() {
   if (!disk_) {
-    FB_ASSIGN_OR_RETURN(disk_, sys::WorkPool::Make({.name = "fb-disk", .threads = kDiskThreads}));
+    FB_ASSIGN_OR_RETURN(disk_,
+                        sys::WorkPool::Make({.name = "fb-disk", .threads = tuning_.disk_threads}));
   }
-  return store::MakeFileStore(loop_.get(), disk_.get(), {.root = "/"});
+  return store::MakeFileStore(loop_.get(), disk_.get(),
+                              {.root = "/", .direct_reads = tuning_.direct_reads});
 }
 
 Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std::string& bucket) {
@@ -91,8 +92,11 @@ Result<std::shared_ptr<store::ObjectStore>> StoreSet::MakeBucketStore(const std:
     auto node = store::NodeLimits::OfNode(environment.Text("XDG_RUNTIME_DIR"), "limits");
     admission_ = std::make_shared<store::Admission>(*loop_, limits, std::move(node));
   }
+  store::StackOptions stack;
+  stack.admission = admission_;
+  stack.bare = tuning_.bare;
   FB_ASSIGN_OR_RETURN(auto store,
-                      store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_, admission_));
+                      store::s3::MakeS3Stack(options_, *aws_, bucket, *transport_, stack));
   meters_[store->root_uri()] = store;
   return std::shared_ptr<store::ObjectStore>(std::move(store));
 }

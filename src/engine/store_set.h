@@ -20,12 +20,20 @@
 
 namespace forebay::engine {
 
+// What the product leaves as it is; a benchmark does not.
+struct StoreTuning {
+  bool bare = false;          // no limit of requests in flight, no second ones
+  size_t disk_threads = 8;    // blocking reads and writes of files
+  bool direct_reads = false;  // of files, past the page cache
+};
+
 // Thread-safe. The stores it gives out keep the set alive; the last of them must not be let go on
 // the io loop's own thread.
 class StoreSet : public std::enable_shared_from_this<StoreSet> {
  public:
   // Errors: kInvalidArgument (options, environment, profile files).
-  static Result<std::shared_ptr<StoreSet>> Make(const StoreOptions& options);
+  static Result<std::shared_ptr<StoreSet>> Make(const StoreOptions& options,
+                                                const StoreTuning& tuning = {});
   ~StoreSet();
   StoreSet(const StoreSet&) = delete;
   StoreSet& operator=(const StoreSet&) = delete;
@@ -40,7 +48,8 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   const StoreOptions& options() const { return options_; }
 
  private:
-  explicit StoreSet(StoreOptions options) : options_(std::move(options)) {}
+  StoreSet(StoreOptions options, const StoreTuning& tuning)
+      : options_(std::move(options)), tuning_(tuning) {}
   Result<std::unique_ptr<store::ObjectStore>> MakeFileStore() FB_REQUIRES(mutex_);
   Result<std::shared_ptr<store::ObjectStore>> MakeBucketStore(const std::string& bucket)
       FB_REQUIRES(mutex_);
@@ -49,6 +58,7 @@ class StoreSet : public std::enable_shared_from_this<StoreSet> {
   std::shared_ptr<store::ObjectStore> Share(store::ObjectStore* store);
 
   StoreOptions options_;
+  const StoreTuning tuning_;
   std::unique_ptr<sys::EventLoop> loop_;
   Mutex mutex_;
   // Made when the first store needs them.

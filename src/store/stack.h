@@ -18,6 +18,7 @@ struct StackOptions {
   // Shared with other stores of the same host; null: one of its own, by `limit`.
   std::shared_ptr<Admission> admission;
   HedgeOptions hedge;
+  bool bare = false;  // without limit and hedges: what a benchmark measures
 };
 
 std::shared_ptr<MeterStore> MakeStack(std::shared_ptr<ObjectStore> bare, StackOptions options);

@@ -93,6 +93,8 @@ int FlagsOf(Open mode) {
   switch (mode) {
     case Open::kRead:
       return O_RDONLY | O_NONBLOCK;
+    case Open::kDirect:
+      return O_RDONLY | O_NONBLOCK | O_DIRECT;
     case Open::kFolder:
       return O_PATH | O_DIRECTORY;
     case Open::kInfo:

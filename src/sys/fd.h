@@ -49,6 +49,7 @@ struct FileInfo {
 // What a file is opened for.
 enum class Open : uint8_t {
   kRead,    // never waits, as opening a FIFO would
+  kDirect,  // the same, past the page cache (O_DIRECT): offsets, lengths and memory by 4 KiB
   kFolder,  // to open and name things in it
   kInfo,    // for InfoOf alone; needs no permission on the file
   kCreate,  // to read and write, made when missing; never through a link

@@ -192,8 +192,9 @@ Result<std::unique_ptr<ObjectStore>> MakeFileStore(Executor* executor, sys::Work
                                                    const FileStoreOptions& options) {
   std::string root = options.root;
   while (root.ends_with('/')) root.pop_back();
-  FB_ASSIGN_OR_RETURN(std::unique_ptr<LocalFiles> files,
-                      LocalFiles::Open(root + "/", options.beneath, options.sync_writes));
+  FB_ASSIGN_OR_RETURN(
+      std::unique_ptr<LocalFiles> files,
+      LocalFiles::Open(root + "/", options.beneath, options.sync_writes, options.direct_reads));
   return std::make_unique<FileStore>(executor, pool, std::move(files), "file://" + root);
 }
 

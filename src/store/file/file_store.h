@@ -27,6 +27,8 @@ struct FileStoreOptions {
   bool beneath = false;
   // Whether a put reaches the disk before its callback.
   bool sync_writes = true;
+  // Reads go past the page cache: ranges and targets must be multiples of 4 KiB.
+  bool direct_reads = false;
 };
 
 // `executor` and `pool` must outlive the store, and both must have stopped, or be idle as to it,

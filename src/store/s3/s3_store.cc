@@ -95,14 +95,11 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
 
 Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
                                                 const AwsConfig& config, const std::string& bucket,
-                                                net::HttpTransport& transport,
-                                                std::shared_ptr<Admission> admission) {
+                                                net::HttpTransport& transport, StackOptions stack) {
   FB_ASSIGN_OR_RETURN(
       std::shared_ptr<ObjectStore> store,
       MakeS3Store({.bucket = bucket, .config = config, .request_payer = options.request_payer},
                   transport));
-  StackOptions stack;
-  stack.admission = std::move(admission);
   // Jitter has to differ between processes that start together.
   stack.retry = {.max_attempts = config.max_attempts,
                  .budget = std::chrono::milliseconds(options.request_timeout_ms),

@@ -15,6 +15,7 @@
 #include "store/s3/credentials.h"
 #include "store/s3/credentials_provider.h"
 #include "store/s3/endpoint.h"
+#include "store/stack.h"
 
 namespace forebay::store::s3 {
 
@@ -56,6 +57,6 @@ Result<std::shared_ptr<ObjectStore>> MakeS3Store(S3StoreOptions options,
 Result<std::shared_ptr<MeterStore>> MakeS3Stack(const StoreOptions& options,
                                                 const AwsConfig& config, const std::string& bucket,
                                                 net::HttpTransport& transport,
-                                                std::shared_ptr<Admission> admission = nullptr);
+                                                StackOptions stack = {});
 
 }  // namespace forebay::store::s3

@@ -152,16 +152,17 @@ class LocalFiles::Draft {
 };
 
 Result<std::unique_ptr<LocalFiles>> LocalFiles::Open(const std::string& root, bool beneath,
-                                                     bool sync_writes) {
+                                                     bool sync_writes, bool direct_reads) {
   FB_ASSIGN_OR_RETURN(sys::Fd fd, sys::OpenDirectory(root));
-  return std::unique_ptr<LocalFiles>(new LocalFiles(std::move(fd), beneath, sync_writes));
+  return std::unique_ptr<LocalFiles>(
+      new LocalFiles(std::move(fd), beneath, sync_writes, direct_reads));
 }
 
-Result<sys::Fd> LocalFiles::OpenFile(const std::string& key) const {
+Result<sys::Fd> LocalFiles::OpenFile(const std::string& key, sys::Open mode) const {
   if (const Status valid = CheckFileKey(key); !valid.ok()) {
     return Status(Code::kNotFound, "no such object: " + valid.message());
   }
-  Result<sys::Fd> file = sys::OpenAt(root_, key, sys::Open::kRead, beneath_);
+  Result<sys::Fd> file = sys::OpenAt(root_, key, mode, beneath_);
   if (file.ok()) return file;
   if (file.code() != Code::kNotFound) return std::move(file).status();
   return Status(Code::kNotFound, "no such object");
@@ -170,7 +171,8 @@ Result<sys::Fd> LocalFiles::OpenFile(const std::string& key) const {
 Result<ReadResult> LocalFiles::Read(const ReadRequest& request,
                                     const std::atomic<bool>& cancelled) const {
   if (cancelled) return Cancelled();
-  FB_ASSIGN_OR_RETURN(const sys::Fd file, OpenFile(request.key));
+  FB_ASSIGN_OR_RETURN(const sys::Fd file,
+                      OpenFile(request.key, direct_reads_ ? sys::Open::kDirect : sys::Open::kRead));
   FB_ASSIGN_OR_RETURN(const sys::FileInfo before, sys::InfoOf(file, request.key));
   if (!before.regular) return Status(Code::kNotFound, "not a regular file");
   const std::string etag = EtagOf(before);

@@ -15,7 +15,7 @@ namespace forebay::store {
 class LocalFiles {
  public:
   static Result<std::unique_ptr<LocalFiles>> Open(const std::string& root, bool beneath,
-                                                  bool sync_writes);
+                                                  bool sync_writes, bool direct_reads);
 
   Result<ReadResult> Read(const ReadRequest& request, const std::atomic<bool>& cancelled) const;
   Result<ObjectInfo> Head(const std::string& key) const;
@@ -28,13 +28,16 @@ class LocalFiles {
   Result<Unit> Delete(const std::string& key) const;
 
  private:
-  LocalFiles(sys::Fd root, bool beneath, bool sync_writes)
-      : root_(std::move(root)), beneath_(beneath), sync_writes_(sync_writes) {}
+  LocalFiles(sys::Fd root, bool beneath, bool sync_writes, bool direct_reads)
+      : root_(std::move(root)),
+        beneath_(beneath),
+        sync_writes_(sync_writes),
+        direct_reads_(direct_reads) {}
 
   // A file being written under a temporary name, removed unless Commit succeeds.
   class Draft;
 
-  Result<sys::Fd> OpenFile(const std::string& key) const;
+  Result<sys::Fd> OpenFile(const std::string& key, sys::Open mode = sys::Open::kRead) const;
   Result<sys::Fd> MakeParent(const std::string& key) const;
   // The folder that holds the parts of an upload; kNotFound when there is none.
   Result<sys::Fd> OpenUpload(const std::string& key, const std::string& upload_id) const;
@@ -45,6 +48,7 @@ class LocalFiles {
   sys::Fd root_;
   bool beneath_;
   bool sync_writes_;
+  bool direct_reads_;
 };
 
 // mtime, size and inode.

@@ -1,0 +1,49 @@
+// Which cells of range size x requests in flight to measure next, and what follows from those that
+// were. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace forebay::cli {
+
+// What one cell gave, as far as advice goes.
+struct Measured {
+  uint64_t range_bytes = 0;
+  uint32_t in_flight = 0;
+  double bytes_per_s = 0;  // while it was fully loaded
+  double cpu_s_per_gib = 0;
+  double slowest_of_64_s = 0;  // median
+  double slowest_of_512_s = 0;
+};
+
+struct Shape {
+  uint64_t range_bytes = 0;
+  uint32_t in_flight = 0;
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// What may be asked for.
+struct ShapeLimits {
+  uint64_t range_max = 32ULL << 20;
+  uint32_t in_flight_max = 1024;
+  uint64_t buffer_bytes = 2ULL << 30;
+};
+
+// The shapes that a sweep begins with: each range with each depth, as far as the limits let it.
+std::vector<Shape> FirstShapes(const std::vector<uint64_t>& ranges,
+                               const std::vector<uint32_t>& depths, const ShapeLimits& limits);
+// Where a sweep that has measured these should look next: beyond the edge at which the best lies,
+// or between it and its neighbours. None: nothing near the best has any promise left.
+std::optional<Shape> NextShape(const std::vector<Measured>& measured, const ShapeLimits& limits);
+
+struct Advice {
+  Measured best;         // the most bytes a second
+  Measured recommended;  // the least memory in flight that gives nearly as much
+  double runway_s = 0;   // data kept ready, so that the slowest of 512 requests holds up no step
+};
+std::optional<Advice> AdviceFrom(const std::vector<Measured>& measured);
+
+}  // namespace forebay::cli

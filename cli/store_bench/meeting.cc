@@ -1,0 +1,139 @@
+#include "meeting.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <span>
+#include <thread>
+#include <utility>
+
+namespace forebay::cli {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(20);
+constexpr auto kPollLongest = std::chrono::milliseconds(200);
+constexpr auto kGoodbyeTimeout = std::chrono::seconds(60);
+constexpr uint64_t kMessageMax = 256ULL << 20;
+
+struct Names {
+  const char* rank;
+  const char* world;
+  const char* by;
+  const char* only_with;  // another variable that must be set; null: none
+};
+constexpr Names kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE", nullptr},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", nullptr},
+    {"PMI_RANK", "PMI_SIZE", "PMI", nullptr},
+    {"SLURM_PROCID", "SLURM_NTASKS", "Slurm", "SLURM_STEP_ID"},
+};
+
+bool ParseNumber(const char* text, uint32_t* value) {
+  const std::string_view view(text);
+  const auto [rest, error] = std::from_chars(view.data(), view.data() + view.size(), *value);
+  return error == std::errc() && rest == view.data() + view.size();
+}
+
+}  // namespace
+
+Result<RankPlace> FindRank() {
+  for (const Names& names : kLaunchers) {
+    const char* rank = std::getenv(names.rank);
+    const char* world = std::getenv(names.world);
+    if (rank == nullptr || world == nullptr) continue;
+    if (names.only_with != nullptr && std::getenv(names.only_with) == nullptr) continue;
+    RankPlace place{.found_by = names.by};
+    if (!ParseNumber(rank, &place.rank) || !ParseNumber(world, &place.world) ||
+        place.rank >= place.world) {
+      return Status(
+          Code::kInvalidArgument,
+          fmt::format("{}={} and {}={} are no rank and size", names.rank, rank, names.world, world),
+          ErrorDetail{.from_settings = true});
+    }
+    return place;
+  }
+  return RankPlace{};
+}
+
+Meeting::Meeting(Store& store, std::string folder, const RankPlace& place,
+                 std::function<bool()> keep_waiting)
+    : store_(store),
+      folder_(folder.ends_with('/') ? std::move(folder) : folder + "/"),
+      place_(place),
+      keep_waiting_(std::move(keep_waiting)) {}
+
+std::string Meeting::UriOf(uint32_t meeting, uint32_t rank) const {
+  return fmt::format("{}forebay-meeting-{}-rank-{}", folder_, meeting, rank);
+}
+
+Status Meeting::Begin() {
+  const std::string ending = fmt::format("-rank-{}", place_.rank);
+  std::string found;
+  const Status listed = store_.List(folder_, false, [&](const ObjectStat& object) {
+    if (object.uri.find("/forebay-meeting-") != std::string::npos && object.uri.ends_with(ending)) {
+      found = object.uri;
+    }
+    return found.empty();
+  });
+  if (!listed.ok() && listed.code() != Code::kNotFound) return listed;
+  if (found.empty()) return {};
+  return Status(Code::kInvalidArgument,
+                fmt::format("{} is there already: give this run a folder of its own", found));
+}
+
+Result<std::string> Meeting::Await(const std::string& uri, uint32_t rank,
+                                   std::chrono::steady_clock::time_point give_up) {
+  for (auto pause = kPoll;; pause = std::min(pause * 2, kPollLongest)) {
+    const Result<ObjectStat> there = store_.Stat(uri);
+    if (there.ok()) {
+      if (there->size > kMessageMax) return Status(Code::kDataLoss, uri + " is too large");
+      std::string text(there->size, '\0');
+      FB_RETURN_IF_ERROR(
+          store_.ReadRange(uri, there->etag, 0, std::as_writable_bytes(std::span(text))));
+      return text;
+    }
+    if (there.code() != Code::kNotFound) return there.status();
+    if (!keep_waiting_()) return Status(Code::kCancelled, "the wait for other ranks was stopped");
+    if (std::chrono::steady_clock::now() > give_up) {
+      return Status(Code::kDeadlineExceeded, fmt::format("rank {} of {} did not come to {} in time",
+                                                         rank, place_.world, folder_));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Result<std::vector<std::string>> Meeting::Gather(const std::string& mine,
+                                                 std::chrono::seconds timeout) {
+  const std::string own = UriOf(meeting_, place_.rank);
+  FB_RETURN_IF_ERROR(store_.Put(own, std::as_bytes(std::span(mine))).status());
+  const auto give_up = std::chrono::steady_clock::now() + timeout;
+  std::vector<std::string> all(place_.world);
+  for (uint32_t rank = 0; rank < place_.world; ++rank) {
+    FB_ASSIGN_OR_RETURN(all[rank], Await(UriOf(meeting_, rank), rank, give_up));
+  }
+  // All have come to this meeting, so all have read what was said in the one before.
+  if (meeting_ > 0) (void)store_.Delete(UriOf(meeting_ - 1, place_.rank));
+  ++meeting_;
+  return all;
+}
+
+void Meeting::End() {
+  // Whoever says goodbye has read all that there was; only then may the last of it go.
+  const auto goodbye = [this](uint32_t rank) { return UriOf(meeting_, rank); };
+  if (place_.rank != 0) {
+    (void)store_.Put(goodbye(place_.rank), {});
+    return;
+  }
+  const auto give_up = std::chrono::steady_clock::now() + kGoodbyeTimeout;
+  for (uint32_t rank = 1; rank < place_.world; ++rank) {
+    if (!Await(goodbye(rank), rank, give_up).ok()) return;
+  }
+  for (uint32_t rank = 0; rank < place_.world; ++rank) {
+    (void)store_.Delete(UriOf(meeting_ - 1, rank));
+    if (rank > 0) (void)store_.Delete(goodbye(rank));
+  }
+}
+
+}  // namespace forebay::cli

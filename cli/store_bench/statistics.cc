@@ -1,0 +1,103 @@
+#include "statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace forebay::cli {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kZ90 = 1.6449;  // of a two-sided interval of 90%
+// Samples a group of n, from which on an estimate of the slowest of n is worth something.
+constexpr uint64_t kGroupsForEnough = 8;
+
+}  // namespace
+
+double Quantile(std::span<const float> sorted, double q) {
+  if (sorted.empty()) return kNan;
+  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  const double part = at - static_cast<double>(below);
+  return sorted[below] * (1 - part) + sorted[above] * part;
+}
+
+double Mean(std::span<const float> values) {
+  if (values.empty()) return kNan;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+Slowest SlowestOf(std::span<const float> sorted, uint64_t n) {
+  const auto m = static_cast<double>(sorted.size());
+  const auto k = static_cast<double>(n);
+  Slowest slowest{.mean = kNan, .median = kNan, .low = kNan, .high = kNan};
+  if (n == 0 || sorted.empty()) return slowest;
+  const double q = std::exp2(-1.0 / k);
+  slowest.median = Quantile(sorted, q);
+  const double spread = kZ90 * std::sqrt(q * (1 - q) / m);
+  slowest.low = Quantile(sorted, q - spread);
+  slowest.high = Quantile(sorted, q + spread);
+  slowest.enough = sorted.size() >= n * kGroupsForEnough;
+  if (sorted.size() < n) return slowest;
+  // The weight of x(i) is the chance that it is the largest of n: n/m for the largest of all, and
+  // from each to the one below times (i - n) / (i - 1).
+  double weight = k / m;
+  double mean = 0;
+  for (size_t i = sorted.size(); i >= n; --i) {
+    mean += weight * sorted[i - 1];
+    const auto rank = static_cast<double>(i);
+    if (i > 1) weight *= (rank - k) / (rank - 1);
+  }
+  slowest.mean = mean;
+  return slowest;
+}
+
+std::vector<double> RateOverTime(std::span<const double> ended_s, double bytes_each, double wall_s,
+                                 size_t buckets) {
+  std::vector<double> rates(buckets, 0.0);
+  if (buckets == 0 || !(wall_s > 0)) return rates;
+  const double width = wall_s / static_cast<double>(buckets);
+  for (const double at : ended_s) {
+    const auto bucket = static_cast<size_t>(std::max(0.0, at / width));
+    rates[std::min(bucket, buckets - 1)] += bytes_each / width;
+  }
+  return rates;
+}
+
+double SteadyRate(std::span<const double> ended_s, double bytes_each, double wall_s) {
+  if (ended_s.empty() || !(wall_s > 0)) return 0;
+  std::vector<double> ends(ended_s.begin(), ended_s.end());
+  std::ranges::sort(ends);
+  const size_t first = ends.size() / 10;
+  const size_t last = ends.size() * 9 / 10;
+  const double seconds = ends[std::min(last, ends.size() - 1)] - ends[first];
+  if (last < first + 10 || !(seconds > 0)) {
+    return static_cast<double>(ends.size()) * bytes_each / wall_s;
+  }
+  return static_cast<double>(last - first) * bytes_each / seconds;
+}
+
+double Decay(std::span<const double> rates) {
+  const size_t third = rates.size() / 3;
+  if (third == 0) return 1;
+  const auto sum = [](std::span<const double> part) {
+    return std::accumulate(part.begin(), part.end(), 0.0);
+  };
+  const double first = sum(rates.first(third));
+  return first > 0 ? sum(rates.last(third)) / first : 1;
+}
+
+std::vector<uint64_t> LogHistogram(std::span<const float> values, double low_s, int per_decade,
+                                   size_t buckets) {
+  std::vector<uint64_t> counts(buckets, 0);
+  if (buckets == 0) return counts;
+  for (const float value : values) {
+    const double place = value > low_s ? std::log10(value / low_s) * per_decade : 0;
+    counts[std::min(static_cast<size_t>(place), buckets - 1)] += 1;
+  }
+  return counts;
+}
+
+}  // namespace forebay::cli
