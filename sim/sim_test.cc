@@ -91,8 +91,8 @@ TEST(Sim, faults_cost_time_but_never_a_sample) {
                         .short_body = 0.02});
     cluster.RunSteps(40);
     cluster.set_faults({});
-    // Some readers are far ahead of the one that was hit hardest. The pace of a prefix, which fell
-    // with the 503s, comes back over 40 steps.
+    // Some readers are far ahead of the one that was hit hardest. On one seed of 40
+    // waits go on for more than 20 steps.
     std::vector<uint64_t> then;
     for (const auto& job : cluster.jobs()) then.push_back(job->steps() + 40);
     cluster.RunSteps(*std::ranges::max_element(then) + 40);
