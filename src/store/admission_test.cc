@@ -288,6 +288,35 @@ TEST_F(PaceTest, random_503s_do_not_push_a_pace_down) {
   EXPECT_GT(Run(10s, 0, 0.01).served_per_s, 1500);
 }
 
+// Few requests, of which by chance enough are refused at once, and one more while that is looked
+// into: what asks for hardly more than it was served is not held at that for long.
+TEST_F(PaceTest, refusals_by_chance_at_a_low_rate_are_soon_forgotten) {
+  Pace pace(state_);
+  const Time began = now_;
+  Time behind = now_;
+  double owed = 0;
+  int refuse = 4;
+  std::deque<std::pair<Time, uint64_t>> answers;
+  for (; now_ < began + 1min; now_ += 1ms) {
+    owed += 0.016;
+    if (owed > 3) behind = now_;
+    for (; !answers.empty() && answers.front().first <= now_; answers.pop_front()) {
+      const bool refused = refuse > 0 && now_ > began + 2200ms;
+      refuse -= refused ? 1 : 0;
+      pace.OnAnswer(answers.front().second, refused, now_);
+    }
+    if (now_ == began + 3500ms) refuse = 1;
+    if (owed < 1) continue;
+    const uint64_t phase = pace.TryStart(now_);
+    if (phase == 0) continue;
+    owed -= 1;
+    answers.emplace_back(now_ + 130ms, phase);
+  }
+  EXPECT_EQ(refuse, 0);
+  EXPECT_GT(behind, began + 2s);
+  EXPECT_LT(behind, began + 15s);
+}
+
 TEST_F(PaceTest, those_who_share_the_state_share_the_rate) {
   Run(1min, 300, 0, 8);
   const Paced paced = Run(1min, 300, 0, 8);

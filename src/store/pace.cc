@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kPhaseNs = 500'000'000;
 constexpr double kPhaseS = 0.5;
 constexpr uint64_t kPhasesBetweenProbes = 10;
+constexpr uint64_t kPhasesToConfirm = 2;
 constexpr uint64_t kPhasesAtLimit = 20;  // the same, where the limit was found
 constexpr uint64_t kPhasesToAnswer = 4;  // what has not come by then is not waited for
 // Turns that were due meanwhile and were not taken may be caught up with.
@@ -28,6 +29,7 @@ constexpr int64_t kProbeGainMost = 1000;
 constexpr uint32_t kOpenRefused = 4;
 constexpr double kOpenShare = 0.05;
 constexpr uint32_t kBaseRefused = 3;
+constexpr uint32_t kProbeRefused = 2;
 constexpr double kProbeShare = 0.025;
 constexpr double kBaseShare = 0.02;
 constexpr double kCorrection = 0.98;
@@ -144,9 +146,10 @@ void Pace::Judge(uint64_t number, uint32_t started, uint32_t served, uint32_t re
     } else if (refused >= kOpenRefused && share > kOpenShare) {
       const double rate = std::max(kRateLeast, served_per_s);
       state_.next_ns.store(static_cast<int64_t>(present - 1) * kPhaseNs, kRelaxed);
-      state_.limit.store(std::llround(rate * kRateUnits), kRelaxed);
+      // Refusals that came by chance look the same: until a probe is refused this is no limit.
+      state_.limit.store(0, kRelaxed);
       state_.calm.store(0, kRelaxed);
-      Probe(present + kPhasesBetweenProbes, kProbeGain);
+      Probe(present + kPhasesToConfirm, kProbeGain);
       state_.rate.store(std::llround(rate * kRateUnits), kRelaxed);
     }
   }
@@ -194,6 +197,12 @@ void Pace::JudgePaced(uint64_t number, double sent_per_s, double served_per_s, d
   }
   const double limit = static_cast<double>(state_.limit.load(kRelaxed)) / kRateUnits;
   if (refused > 0 && refused_share > kProbeShare) {
+    // One may be chance. If it is the limit, a larger step meets it again.
+    if (limit == 0 && refused < kProbeRefused) {
+      state_.calm.store(0, kRelaxed);
+      Probe(present + kPhasesToConfirm, std::min(kProbeGainMost, gain * 2));
+      return;
+    }
     set(std::min(served_per_s, limit > 0 && rate < limit ? limit : served_per_s));
     state_.limit.store(state_.rate.load(kRelaxed), kRelaxed);
     state_.clean.store(0, kRelaxed);
