@@ -161,53 +161,47 @@ void Pace::Judge(uint64_t number, uint32_t started, uint32_t served, uint32_t re
 void Pace::JudgePaced(uint64_t number, double sent_per_s, double served_per_s, double refused_share,
                       uint32_t refused, uint64_t present) {
   const double rate = rate_per_s();
-  const bool probed = number == state_.probe.load(kRelaxed);
-  const int64_t gain = state_.gain.load(kRelaxed);
-  const double allowed = rate * (probed ? 1 + static_cast<double>(gain) / 1000 : kBaseGain);
-  const auto set = [&](double to) {
-    // One phase says little about a rate that is far off; several do.
-    to = std::clamp(to, std::max(kRateLeast, rate / 2), rate * 2.5);
-    state_.rate.store(std::llround(to * kRateUnits), kRelaxed);
-  };
-  if (!probed) {
-    state_.base_started.fetch_add(static_cast<uint32_t>(sent_per_s * kPhaseS), kRelaxed);
-    state_.base_refused.fetch_add(refused, kRelaxed);
+  if (number == state_.probe.load(kRelaxed)) {
+    state_.base_started.store(0, kRelaxed);
+    state_.base_refused.store(0, kRelaxed);
+    JudgeProbe(sent_per_s, served_per_s, refused_share, refused, present);
+    return;
   }
+  const uint32_t here = static_cast<uint32_t>(sent_per_s * kPhaseS);
+  const uint32_t started = state_.base_started.fetch_add(here, kRelaxed) + here;
+  const uint32_t all_refused = state_.base_refused.fetch_add(refused, kRelaxed) + refused;
   // What is refused at the base rate is too much of it.
-  const uint32_t base_started = state_.base_started.load(kRelaxed);
-  const uint32_t base_refused = state_.base_refused.load(kRelaxed);
-  const double base_share = base_started > 0 ? static_cast<double>(base_refused) / base_started : 0;
-  const bool correct = base_refused >= kBaseRefused && base_share > kBaseShare;
-  if (probed || correct) {
+  const double share = started > 0 ? static_cast<double>(all_refused) / started : 0;
+  const bool correct = all_refused >= kBaseRefused && share > kBaseShare;
+  if (correct) {
     state_.base_started.store(0, kRelaxed);
     state_.base_refused.store(0, kRelaxed);
   }
-  if (!probed) {
-    if (refused >= kOpenRefused && refused_share > kOpenShare) {
-      set(served_per_s);
-    } else if (correct) {
-      set(rate * (1 - base_share) * kCorrection);
-    } else {
-      return;
-    }
-    state_.limit.store(state_.rate.load(kRelaxed), kRelaxed);
-    state_.clean.store(0, kRelaxed);
-    Probe(present + kPhasesAtLimit, kProbeGain);
+  if (refused >= kOpenRefused && refused_share > kOpenShare) {
+    SetRate(served_per_s);
+  } else if (correct) {
+    SetRate(rate * (1 - share) * kCorrection);
+  } else {
     return;
   }
+  LimitIsHere(present);
+}
+
+void Pace::JudgeProbe(double sent_per_s, double served_per_s, double refused_share,
+                      uint32_t refused, uint64_t present) {
+  const double rate = rate_per_s();
+  const int64_t gain = state_.gain.load(kRelaxed);
+  const double allowed = rate * (1 + static_cast<double>(gain) / 1000);
   const double limit = static_cast<double>(state_.limit.load(kRelaxed)) / kRateUnits;
   if (refused > 0 && refused_share > kProbeShare) {
+    state_.calm.store(0, kRelaxed);
     // One may be chance. If it is the limit, a larger step meets it again.
     if (limit == 0 && refused < kProbeRefused) {
-      state_.calm.store(0, kRelaxed);
       Probe(present + kPhasesToConfirm, std::min(kProbeGainMost, gain * 2));
       return;
     }
-    set(std::min(served_per_s, limit > 0 && rate < limit ? limit : served_per_s));
-    state_.limit.store(state_.rate.load(kRelaxed), kRelaxed);
-    state_.clean.store(0, kRelaxed);
-    state_.calm.store(0, kRelaxed);
-    Probe(present + kPhasesAtLimit, kProbeGain);
+    SetRate(std::min(served_per_s, limit > 0 && rate < limit ? limit : served_per_s));
+    LimitIsHere(present);
     return;
   }
   if (sent_per_s >= kFilled * allowed) {
@@ -218,10 +212,10 @@ void Pace::JudgePaced(uint64_t number, double sent_per_s, double served_per_s, d
     if (limit > 0 && next > kNearLimit * limit && next < limit / kNearLimit) {
       // The more of them go well, the less the limit that was found means.
       const uint32_t clean = std::min(state_.clean.fetch_add(1, kRelaxed), kCleanMost);
-      set(std::min(next, rate * (1 + kSmallStep * (1 << clean))));
+      SetRate(std::min(next, rate * (1 + kSmallStep * (1 << clean))));
       Probe(present + (kPhasesAtLimit >> clean), std::min(kProbeGainMost, kProbeGain << clean));
     } else {
-      set(next);
+      SetRate(next);
       if (next > limit) state_.limit.store(0, kRelaxed);
       Probe(present + 1, std::min(kProbeGainMost, gain * 2));
     }
@@ -232,6 +226,19 @@ void Pace::JudgePaced(uint64_t number, double sent_per_s, double served_per_s, d
   } else {
     Probe(present + kPhasesBetweenProbes, kProbeGain);
   }
+}
+
+// One phase says little about a rate that is far off; several do.
+void Pace::SetRate(double to) {
+  const double rate = rate_per_s();
+  to = std::clamp(to, std::max(kRateLeast, rate / 2), rate * 2.5);
+  state_.rate.store(std::llround(to * kRateUnits), kRelaxed);
+}
+
+void Pace::LimitIsHere(uint64_t present) {
+  state_.limit.store(state_.rate.load(kRelaxed), kRelaxed);
+  state_.clean.store(0, kRelaxed);
+  Probe(present + kPhasesAtLimit, kProbeGain);
 }
 
 void Pace::Probe(uint64_t phase, int64_t gain) {

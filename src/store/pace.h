@@ -64,6 +64,10 @@ class Pace {
              uint64_t present);
   void JudgePaced(uint64_t number, double sent_per_s, double served_per_s, double refused_share,
                   uint32_t refused, uint64_t present);
+  void JudgeProbe(double sent_per_s, double served_per_s, double refused_share, uint32_t refused,
+                  uint64_t present);
+  void SetRate(double to);
+  void LimitIsHere(uint64_t present);
   void Probe(uint64_t phase, int64_t gain);
 
   PaceState& state_;

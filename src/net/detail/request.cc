@@ -4,27 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <string>
+
+#include "base/ascii.h"
 
 namespace forebay::net::detail {
 namespace {
-
-// Eight bytes at a time: this runs over every byte that is sent.
-bool HasControl(std::string_view text) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighs = kOnes * 0x80;
-  while (text.size() >= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data(), 8);
-    const uint64_t low = (word - kOnes * 0x20) & ~word;  // a byte below 0x20
-    const uint64_t del = ((word ^ (kOnes * 0x7f)) - kOnes) & ~(word ^ (kOnes * 0x7f));
-    if (((low | del) & kHighs) != 0) break;  // or a borrow: look closely
-    text.remove_prefix(8);
-  }
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
 
 Status NoUrl(std::string_view url) {
   return Status(Code::kInvalidArgument, fmt::format("not a URL to send: {}", url));

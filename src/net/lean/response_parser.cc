@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
+
+#include "base/ascii.h"
 
 namespace forebay::net::lean {
 namespace {
@@ -34,27 +35,6 @@ bool IsToken(std::string_view text) {
   return good;
 }
 
-// Bytes from 0x80 on are allowed: they are somebody's metadata. Eight at a time, as long as they
-// are innocent.
-bool HasControl(std::string_view text) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighs = kOnes * 0x80;
-  while (text.size() >= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data(), 8);
-    const uint64_t low = (word - kOnes * 0x20) & ~word;  // a byte below 0x20
-    const uint64_t flipped = word ^ (kOnes * 0x7f);
-    const uint64_t del = (flipped - kOnes) & ~flipped;  // a byte 0x7f
-    if (((low | del) & kHighs) != 0) break;
-    text.remove_prefix(8);
-  }
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return true;
-  }
-  return false;
-}
-
 std::string_view TrimBlanks(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -74,15 +54,6 @@ bool ListHas(std::string_view list, std::string_view item) {
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return false;
-}
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-int HexValue(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace
@@ -148,7 +119,7 @@ Status HeadParser::TakeStatusLine(std::string_view line) {
   const char minor = line[kVersion.size()];
   const std::string_view code = line.substr(kCode, 3);
   if (!IsDigit(minor) || !std::ranges::all_of(code, IsDigit) || code.front() == '0' ||
-      (line.size() > kCode + 3 && line[kCode + 3] != ' ') || HasControl(line)) {
+      (line.size() > kCode + 3 && line[kCode + 3] != ' ') || HasControl(line, Tab::kAllowed)) {
     return Malformed("no status line");
   }
   http_1_0_ = minor == '0';
@@ -165,7 +136,7 @@ Status HeadParser::TakeField(std::string_view line) {
   }
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = TrimBlanks(line.substr(colon + 1));
-  if (HasControl(value)) return Malformed("a control character in a header field");
+  if (HasControl(value, Tab::kAllowed)) return Malformed("a control character in a header field");
   head_.headers.emplace_back(name, value);
   switch (name.size()) {
     case 10:

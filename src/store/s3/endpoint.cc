@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "store/s3/arn.h"
 
 namespace forebay::store::s3 {
 namespace {
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-int HexValue(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // A bucket that is one DNS label: lower case, no dots (a wildcard certificate covers one label).
 bool FitsVirtualHost(std::string_view bucket) {

@@ -1,0 +1,39 @@
+#include "base/ascii.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace forebay {
+namespace {
+
+// Every byte at every place of texts around a word's size.
+TEST(Ascii, control_characters_are_found_wherever_they_stand) {
+  for (size_t size = 1; size <= 18; ++size) {
+    for (size_t at = 0; at < size; ++at) {
+      for (int byte = 0; byte < 256; ++byte) {
+        for (const char other : {'a', '\x80', ' ', '\xff'}) {
+          std::string text(size, other);
+          text[at] = static_cast<char>(byte);
+          const bool control = byte < 0x20 || byte == 0x7f;
+          ASSERT_EQ(HasControl(text), control) << size << " " << at << " " << byte;
+          ASSERT_EQ(HasControl(text, Tab::kAllowed), control && byte != '\t');
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(HasControl(""));
+}
+
+TEST(Ascii, hex_digits) {
+  const std::string_view digits = "0123456789abcdef";
+  for (int c = -128; c < 128; ++c) {
+    const size_t lower = digits.find(static_cast<char>(c));
+    const size_t upper = std::string_view("0123456789ABCDEF").find(static_cast<char>(c));
+    const size_t value = lower != digits.npos ? lower : upper;
+    EXPECT_EQ(HexValue(static_cast<char>(c)), value == digits.npos ? -1 : static_cast<int>(value));
+  }
+}
+
+}  // namespace
+}  // namespace forebay
