@@ -78,8 +78,10 @@ double Measure(uint64_t parts, uint64_t steps) {
   double cpu_us = 0;
   {
     auto pipeline = *engine::Pipeline::Make(
-        dataset, store, objects,
-        {.order = {kSamples, 1, true}, .memory_bytes = 256ULL << 20, .runway_s = 8});
+        dataset, {{0, store}}, objects,
+        {.order = {.seed = 1, .sources = {{"", order::GlobalShuffle{}, {{0, kSamples}}}}},
+         .memory_bytes = 256ULL << 20,
+         .runway_s = 8});
     double start = 0;
     constexpr uint64_t kWarm = 500;
     for (uint64_t step = 0; step < steps + kWarm; ++step) {

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   commands.push_back(MakeIndex());
   commands.push_back(MakeInspect());
   commands.push_back(MakeLs());
+  commands.push_back(MakeOrder());
   commands.push_back(MakeStat());
   return RunApp(argc, argv, std::move(commands));
 }

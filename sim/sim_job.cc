@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "feed/batch_layout.h"
 
 namespace forebay::sim {
@@ -80,11 +81,16 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
       random_(DeriveKey(options.seed, HashName("job"))),
       coordinator_(world.NewExecutor()),
       slabs_(SlabPool::Make()) {
-  tier_ = std::make_unique<fetch::StoreTier>(std::move(store), dataset.objects(), coordinator_);
-  sampler_ = std::make_unique<feed::Sampler>(
-      dataset, feed::Sampler::Options{.order = {dataset.sample_count(), options.seed, true},
-                                      .slicing = {.batch_size = options.batch_size},
-                                      .epochs = options.epochs});
+  tier_ = std::make_unique<fetch::StoreTier>(
+      std::vector<fetch::StoreOfObjects>{{0, std::move(store)}}, dataset.objects(), coordinator_);
+  auto order = order::RunOrder::Make(
+      {.seed = options.seed,
+       .sources = {{"", order::GlobalShuffle{}, {{0, dataset.sample_count()}}}}});
+  FB_ASSERT(order.ok());
+  feed::Sampler::Options sampling;
+  sampling.slicing.batch_size = options.batch_size;
+  sampling.epochs = options.epochs;
+  sampler_ = std::make_unique<feed::Sampler>(dataset, *std::move(order), sampling);
   const int depth_max = 64;
   planner_ = std::make_unique<plan::Planner>(
       *sampler_, plan::RunwayOptions{.fixed_s = options.runway_s,
@@ -161,7 +167,7 @@ void Job::Take() {
 }
 
 void Job::Check(const feed::ReadyGroup& group) {
-  const order::OrderSpec spec{dataset_.sample_count(), options_.seed, true};
+  const order::OrderSpec spec{dataset_.sample_count(), options_.seed, order::GlobalShuffle{}};
   if (group.position == 0 && position_ > 0) {
     position_ = 0;
     ++epoch_;
@@ -175,7 +181,7 @@ void Job::Check(const feed::ReadyGroup& group) {
     errors_.push_back(group.status);
     return;
   }
-  const order::EpochOrder order(spec, group.epoch);
+  order::EpochOrder order(spec, group.epoch);
   for (uint64_t row = 0; row < group.rows; ++row) {
     const auto sample = static_cast<uint64_t>(group.samples[row]);
     delivered_.push_back(group.samples[row]);

@@ -11,34 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "forebay/dataset.h"
 #include "forebay/options.h"
 #include "forebay/status.h"
 
 namespace forebay {
 
-// Clips of several cameras: one sample is `frames` frames, `step` apart, of every camera of a
-// scene, starting every `hop` frames of the first camera; the other cameras are aligned to it by
-// time (within half a frame).
-struct ClipsOptions {
-  std::string uri;
-  std::string pattern = "{scene}/{camera}.mp4";  // "{name}" matches one path element's part
-  std::vector<std::string> cameras;              // empty: all that the pattern finds, sorted
-  int frames = 8;
-  int step = 1;
-  int hop = 1;
-  int width = 0, height = 0;  // resize; 0: as the stream
-  bool chw = false;           // TCHW instead of THWC
-  std::string catalog;        // URI; "": SRC/.forebay/catalog.fbc, then the local cache folder
-};
-
 struct LoaderOptions {
-  int64_t batch_size = 1;  // per rank
-  uint64_t seed = 0;
+  OrderOptions order;
+  PlaceOptions place;
   int64_t epochs = -1;  // -1: no end
-  bool shuffle = true;
-  bool drop_last = true;
-  int64_t rank = 0;
-  int64_t world_size = 1;
   uint64_t memory_bytes = 2ULL << 30;
   // Seconds of data kept ready; < 0: found from measurements ("auto"); 0: nothing is fetched ahead
   // (a step's own ranges still go out in parallel).
@@ -70,15 +52,33 @@ struct Batch {
   int64_t epoch = 0;
 };
 
-// A position: everything needed to go on elsewhere.
-struct LoaderState {
-  int schema = 1;
-  std::string spec_hash;
+// From this position of the run on (samples over all epochs), the sources have these weights.
+struct MixtureWeights {
+  uint64_t start = 0;
+  std::vector<uint64_t> weights;
+};
+
+// One source in a state.
+struct SourceState {
+  std::string name;
+  std::string spec;  // "clips/1 pattern=... frames=8 ...": what a sample of it is
   std::string catalog_hash;
+  uint64_t samples = 0;
+};
+
+// A position: everything needed to go on elsewhere. The same on every rank, but for `skips`.
+struct LoaderState {
+  int schema = 2;
+  std::string spec_hash;     // of `spec` and the sources
+  std::string catalog_hash;  // of all sources'
+  std::string spec;          // "order/1 shuffle=global tail=drop ..."
   uint64_t seed = 0;
   int64_t epoch = 0;
-  int64_t position = 0;        // samples of this epoch handed out, over all ranks
-  std::vector<int64_t> skips;  // global positions whose sample was replaced
+  int64_t position = 0;  // samples of this epoch handed out, over all ranks
+  std::string digest;    // of the samples handed out so far, over all ranks and epochs
+  std::vector<SourceState> sources;
+  std::vector<MixtureWeights> mixture;  // empty: one source
+  std::vector<int64_t> skips;           // positions whose sample this rank replaced
 };
 
 // Thread safety: one consumer thread; Metrics, Close and the const methods from any. No thread of
@@ -87,9 +87,11 @@ struct LoaderState {
 // deadline at most.
 class FOREBAY_API Loader {
  public:
-  static Result<std::unique_ptr<Loader>> MakeClips(const ClipsOptions& clips,
-                                                   const LoaderOptions& options,
-                                                   const StoreOptions& store);
+  // One source, or a mixture of several. Errors: kInvalidArgument (options; sources whose arrays
+  // differ), kNotFound (no catalog, no sample), and the store's.
+  static Result<std::unique_ptr<Loader>> Make(const std::vector<SourceOptions>& sources,
+                                              const LoaderOptions& options,
+                                              const StoreOptions& store);
   virtual ~Loader() = default;
 
   virtual const std::vector<ArraySpec>& arrays() const = 0;
@@ -105,17 +107,21 @@ class FOREBAY_API Loader {
   // From now on: epoch `epoch`, from its start. Pending work of the old position is dropped.
   virtual Status SetEpoch(int64_t epoch) = 0;
   virtual LoaderState State() const = 0;
-
-  // For joining tables by scene and time. The scenes' names are the values of the pattern's
-  // placeholders other than {camera}, joined by '/'; sorted.
-  virtual const std::vector<std::string>& scenes() const = 0;
-  // Of each sample (an index as in `_sample`): its scene, the presentation times in seconds of its
-  // frames in the first camera, and half a frame's duration there. Sizes: n, n * frames, n.
-  // Errors: kInvalidArgument for a number out of range.
-  virtual Status SampleTimes(std::span<const int64_t> samples, std::span<int32_t> scene,
-                             std::span<double> times, std::span<double> half_frame) const = 0;
   // Errors: kInvalidArgument naming the field that differs.
   virtual Status LoadState(const LoaderState& state) = 0;
+  // From the next batch on the sources have these weights, by source; each goes on where it is.
+  // Errors: kInvalidArgument (not a mixture, other than one weight per source, none above 0).
+  virtual Status SetWeights(const std::vector<double>& weights) = 0;
+
+  // For joining tables by scene and time. The names of a source's scenes: the values of the
+  // pattern's placeholders other than {camera}, joined by '/'; sorted.
+  virtual const std::vector<std::string>& scenes(size_t source) const = 0;
+  // Of each of a source's samples (indices as in `_sample`): its scene, the presentation times in
+  // seconds of its frames in the first camera, and half a frame's duration there. Sizes: n, n *
+  // frames, n. Errors: kInvalidArgument for a number out of range.
+  virtual Status SampleTimes(size_t source, std::span<const int64_t> samples,
+                             std::span<int32_t> scene, std::span<double> times,
+                             std::span<double> half_frame) const = 0;
   // Why the runway is what it is, in one line with its numbers.
   virtual std::string RunwayReason() const = 0;
   // Flat: "forebay_stall_seconds_total" and so on. Zeros before the first Next; after Close, and

@@ -98,13 +98,23 @@ class PyLoader {
     RaiseIfError(status);
   }
 
-  void SampleTimes(const HostArray<const int64_t, 1>& samples, const HostArray<int32_t, 1>& scene,
-                   const HostArray<double, 2>& times, const HostArray<double, 1>& half_frame) {
+  void SetWeights(const std::vector<double>& weights) {
+    Status status;
+    {
+      nb::gil_scoped_release release;
+      status = loader_->SetWeights(weights);
+    }
+    RaiseIfError(status);
+  }
+
+  void SampleTimes(size_t source, const HostArray<const int64_t, 1>& samples,
+                   const HostArray<int32_t, 1>& scene, const HostArray<double, 2>& times,
+                   const HostArray<double, 1>& half_frame) {
     if (scene.size() != samples.size() || half_frame.size() != samples.size() ||
         times.shape(0) != samples.size()) {
       Raise(Status(Code::kInvalidArgument, "outputs must have one row for each sample"));
     }
-    RaiseIfError(loader_->SampleTimes({samples.data(), samples.size()},
+    RaiseIfError(loader_->SampleTimes(source, {samples.data(), samples.size()},
                                       {scene.data(), scene.size()}, {times.data(), times.size()},
                                       {half_frame.data(), half_frame.size()}));
   }
@@ -114,10 +124,10 @@ class PyLoader {
   uint64_t fork_generation_ = ForkGeneration();
 };
 
-PyLoader MakeClips(ClipsOptions clips, LoaderOptions options, StoreOptions store) {
+PyLoader Make(std::vector<SourceOptions> sources, LoaderOptions options, StoreOptions store) {
   return PyLoader(ValueOrRaise(RunInterruptibly(
-      [clips = std::move(clips), options = std::move(options), store = std::move(store)] {
-        return Loader::MakeClips(clips, options, store);
+      [sources = std::move(sources), options = std::move(options), store = std::move(store)] {
+        return Loader::Make(sources, options, store);
       })));
 }
 
@@ -144,28 +154,73 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("height", &ClipsOptions::height)
       .def_rw("chw", &ClipsOptions::chw)
       .def_rw("catalog", &ClipsOptions::catalog);
+  nb::class_<SourceOptions>(m, "SourceOptions")
+      .def(nb::init<>())
+      .def_rw("name", &SourceOptions::name)
+      .def_rw("data", &SourceOptions::data)
+      .def_rw("weight", &SourceOptions::weight);
+  nb::enum_<ShuffleKind>(m, "ShuffleKind")
+      .value("NONE", ShuffleKind::kNone)
+      .value("GLOBAL", ShuffleKind::kGlobal)
+      .value("BLOCKS", ShuffleKind::kBlocks);
+  nb::enum_<TailRule>(m, "TailRule")
+      .value("DROP", TailRule::kDrop)
+      .value("PAD", TailRule::kPad)
+      .value("RAGGED", TailRule::kRagged);
+  nb::class_<BlockShuffleOptions>(m, "BlockShuffleOptions")
+      .def(nb::init<>())
+      .def_rw("window", &BlockShuffleOptions::window)
+      .def_rw("streams", &BlockShuffleOptions::streams)
+      .def_rw("run", &BlockShuffleOptions::run);
+  nb::class_<OrderOptions>(m, "OrderOptions")
+      .def(nb::init<>())
+      .def_rw("seed", &OrderOptions::seed)
+      .def_rw("shuffle", &OrderOptions::shuffle)
+      .def_rw("blocks", &OrderOptions::blocks)
+      .def_rw("tail", &OrderOptions::tail)
+      .def_rw("epoch_samples", &OrderOptions::epoch_samples)
+      .def_rw("mixture_block", &OrderOptions::mixture_block);
+  nb::class_<PlaceOptions>(m, "PlaceOptions")
+      .def(nb::init<>())
+      .def_rw("batch_size", &PlaceOptions::batch_size)
+      .def_rw("rank", &PlaceOptions::rank)
+      .def_rw("world_size", &PlaceOptions::world_size)
+      .def_rw("replicas", &PlaceOptions::replicas);
   nb::class_<LoaderOptions>(m, "LoaderOptions")
       .def(nb::init<>())
-      .def_rw("batch_size", &LoaderOptions::batch_size)
-      .def_rw("seed", &LoaderOptions::seed)
+      .def_rw("order", &LoaderOptions::order)
+      .def_rw("place", &LoaderOptions::place)
       .def_rw("epochs", &LoaderOptions::epochs)
-      .def_rw("shuffle", &LoaderOptions::shuffle)
-      .def_rw("drop_last", &LoaderOptions::drop_last)
-      .def_rw("rank", &LoaderOptions::rank)
-      .def_rw("world_size", &LoaderOptions::world_size)
       .def_rw("memory_bytes", &LoaderOptions::memory_bytes)
       .def_rw("runway_s", &LoaderOptions::runway_s)
       .def_rw("decode_threads", &LoaderOptions::decode_threads)
       .def_rw("held_limit", &LoaderOptions::held_limit)
       .def_rw("skip_max", &LoaderOptions::skip_max);
+}
+
+void BindLoaderState(nb::module_& m) {
+  nb::class_<MixtureWeights>(m, "MixtureWeights")
+      .def(nb::init<>())
+      .def_rw("start", &MixtureWeights::start)
+      .def_rw("weights", &MixtureWeights::weights);
+  nb::class_<SourceState>(m, "SourceState")
+      .def(nb::init<>())
+      .def_rw("name", &SourceState::name)
+      .def_rw("spec", &SourceState::spec)
+      .def_rw("catalog_hash", &SourceState::catalog_hash)
+      .def_rw("samples", &SourceState::samples);
   nb::class_<LoaderState>(m, "LoaderState")
       .def(nb::init<>())
       .def_rw("schema", &LoaderState::schema)
       .def_rw("spec_hash", &LoaderState::spec_hash)
       .def_rw("catalog_hash", &LoaderState::catalog_hash)
+      .def_rw("spec", &LoaderState::spec)
       .def_rw("seed", &LoaderState::seed)
       .def_rw("epoch", &LoaderState::epoch)
       .def_rw("position", &LoaderState::position)
+      .def_rw("digest", &LoaderState::digest)
+      .def_rw("sources", &LoaderState::sources)
+      .def_rw("mixture", &LoaderState::mixture)
       .def_rw("skips", &LoaderState::skips);
 }
 
@@ -173,26 +228,30 @@ void BindLoaderOptions(nb::module_& m) {
 
 void BindLoader(nb::module_& m) {
   BindLoaderOptions(m);
+  BindLoaderState(m);
   nb::enum_<ArrayKind>(m, "ArrayKind")
       .value("NUMPY", ArrayKind::kNumpy)
       .value("DLPACK", ArrayKind::kDlpack)
       .value("DLPACK_BOOL_AS_UINT8", ArrayKind::kDlpackBoolAsUint8);
   nb::class_<PyLoader>(m, "Loader")
-      .def_static("make_clips", &MakeClips, nb::arg("clips"), nb::arg("options"), nb::arg("store"))
+      .def_static("make", &Make, nb::arg("sources"), nb::arg("options"), nb::arg("store"))
       .def_prop_ro("usable", &PyLoader::usable)
       .def_prop_ro("arrays", &Arrays)
       .def_prop_ro("sample_count", [](const PyLoader& l) { return l.loader().sample_count(); })
       .def_prop_ro("batches_per_epoch",
                    [](const PyLoader& l) { return l.loader().batches_per_epoch(); })
-      .def_prop_ro("scenes", [](const PyLoader& l) { return l.loader().scenes(); })
-      .def("sample_times", &PyLoader::SampleTimes, nb::arg("samples").noconvert(),
-           nb::arg("scene").noconvert(), nb::arg("times").noconvert(),
-           nb::arg("half_frame").noconvert())
+      .def(
+          "scenes", [](const PyLoader& l, size_t source) { return l.loader().scenes(source); },
+          nb::arg("source"))
+      .def("sample_times", &PyLoader::SampleTimes, nb::arg("source"),
+           nb::arg("samples").noconvert(), nb::arg("scene").noconvert(),
+           nb::arg("times").noconvert(), nb::arg("half_frame").noconvert())
       .def("wait_ready", &PyLoader::WaitReady, nb::arg("seconds"))
       .def("next", &PyLoader::Next, nb::arg("kind"))
       .def("set_epoch", &PyLoader::SetEpoch, nb::arg("epoch"))
       .def("state", [](const PyLoader& l) { return l.loader().State(); })
       .def("load_state", &PyLoader::LoadState, nb::arg("state"))
+      .def("set_weights", &PyLoader::SetWeights, nb::arg("weights"))
       .def_prop_ro("runway_reason", [](const PyLoader& l) { return l.loader().RunwayReason(); })
       .def("metrics", [](const PyLoader& l) { return l.loader().Metrics(); })
       .def("close", &PyLoader::Close);

@@ -26,9 +26,11 @@ from .errors import (
 from .gcguard import gc_guard
 from .labels import Labels
 from .loader import Loader
+from .mix import BlockShuffle, Mix
 from .video import Video, index
 
 __all__ = [
+    "BlockShuffle",
     "CancelledError",
     "DataLossError",
     "DeadlineExceededError",
@@ -38,6 +40,7 @@ __all__ = [
     "InvalidArgumentError",
     "Labels",
     "Loader",
+    "Mix",
     "NotFoundError",
     "PermissionDeniedError",
     "PreconditionFailedError",

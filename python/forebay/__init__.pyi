@@ -94,20 +94,42 @@ class skip:
     max: int
     def __init__(self, max: int) -> None: ...
 
+class BlockShuffle:
+    window: int
+    streams: int
+    run: int
+    def __init__(self, window: int = 16, streams: int = 1, run: int = 64) -> None: ...
+
+class Mix:
+    sources: Mapping[str, tuple[VideoClips, float]]
+    block: int | None
+    def __init__(
+        self, sources: Mapping[str, tuple[VideoClips, float]], block: int | None = None
+    ) -> None: ...
+    @property
+    def storage_options(self) -> Mapping[str, Any] | None: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def labels(self) -> None: ...
+
 class Loader:
     def __init__(
         self,
-        dataset: VideoClips,
+        dataset: VideoClips | Mix,
         *,
         batch_size: int = 1,
         seed: int = 0,
         epochs: int | None = None,
-        shuffle: bool = True,
-        drop_last: bool = True,
+        shuffle: bool | BlockShuffle = True,
+        drop_last: bool | None = None,
+        tail: Literal["drop", "pad", "ragged"] | None = None,
+        epoch_samples: int | None = None,
         output: Literal["numpy", "torch", "dlpack"] = "numpy",
         device: Literal["cpu"] = "cpu",
         rank: int | None = None,
         world_size: int | None = None,
+        replicas: int = 1,
         memory: int | str = "2GiB",
         runway: float | str = "auto",
         decode_threads: int | None = None,
@@ -124,6 +146,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def set_weights(self, weights: dict[str, float]) -> None: ...
     def metrics(self) -> dict[str, float]: ...
     def close(self) -> None: ...
     def __enter__(self) -> Loader: ...
@@ -131,7 +154,7 @@ class Loader:
     @property
     def runway_reason(self) -> str: ...
     @property
-    def dataset(self) -> VideoClips: ...
+    def dataset(self) -> VideoClips | Mix: ...
     @property
     def batch_size(self) -> int: ...
     @property
@@ -140,6 +163,8 @@ class Loader:
     def rank(self) -> int: ...
     @property
     def world_size(self) -> int: ...
+    @property
+    def sources(self) -> list[str]: ...
     @property
     def sample_count(self) -> int: ...
 

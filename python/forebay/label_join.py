@@ -25,7 +25,7 @@ class LabelJoin:
         self._core = core_loader
         self._frames = frames
         columns = _read(labels, store_options)
-        scenes = core_loader.scenes
+        scenes = core_loader.scenes(0)
         order, self._times, self._first, self._last = _sort(labels, columns, scenes)
         self._columns = _select(labels, columns, order)
         taken = {name for name, _, _ in core_loader.arrays} | _OWN
@@ -57,7 +57,7 @@ class LabelJoin:
         scene = np.empty(len(samples), np.int32)
         half_frame = np.empty(len(samples), np.float64)
         times = np.empty((len(samples), self._frames), np.float64)
-        self._core.sample_times(samples, scene, times, half_frame)
+        self._core.sample_times(0, samples, scene, times, half_frame)
         if self._labels.per == "clip":
             wanted = times[:, 0]
         else:

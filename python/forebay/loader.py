@@ -12,6 +12,7 @@ import weakref
 from . import _core, check, gcguard, ranks, units
 from .clips import VideoClips, skip
 from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
+from .mix import BlockShuffle, Mix, check_weight
 from .storage import to_store_options
 
 _KINDS = {
@@ -19,8 +20,18 @@ _KINDS = {
     "torch": _core.ArrayKind.DLPACK_BOOL_AS_UINT8,
     "dlpack": _core.ArrayKind.DLPACK,
 }
+_TAILS = {
+    "drop": _core.TailRule.DROP,
+    "pad": _core.TailRule.PAD,
+    "ragged": _core.TailRule.RAGGED,
+}
 _FOREVER_S = 1e9
-_STATE_FIELDS = ("schema", "spec_hash", "catalog_hash", "seed", "epoch", "position", "skips")
+_STATE_FIELDS = (
+    "schema", "spec_hash", "catalog_hash", "spec", "seed", "epoch", "position", "digest", "sources",
+    "mixture", "skips",
+)  # fmt: skip
+_SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples")
+_MIXTURE_FIELDS = ("start", "weights")
 
 
 class Loader:
@@ -32,11 +43,14 @@ class Loader:
 
     - ``_sample``, int64 ``[B]``: the samples' indices in the catalog;
     - ``_epoch``, int32 ``[B]``;
-    - ``_pad``, bool ``[B]``, with ``drop_last=False`` only: True where the last batch was filled up
-      by repeating samples from the epoch's start.
+    - ``_source``, int32 ``[B]``, of a ``Mix`` only: which of its sources (``sources`` names them)
+      ``_sample`` counts in;
+    - ``_pad``, bool ``[B]``, with ``tail="pad"`` only: True where the last batch was filled up by
+      repeating samples from the epoch's start.
 
     Batch t of an epoch is positions ``[t*B*W, (t+1)*B*W)`` of the order for world size W, of which
-    rank r takes B from ``t*B*W + r*B``. The order depends on data set, seed and epoch alone.
+    rank r takes B from ``t*B*W + r*B``. The order depends on data set, seed, epoch and the
+    arguments ``shuffle`` and ``epoch_samples`` alone.
 
     Arrays share memory with the loader (nothing is copied) and stay valid as long as they are
     referenced, after ``close`` too.
@@ -46,17 +60,26 @@ class Loader:
     forkserver) keeps arguments and position.
 
     Args:
-        dataset: a ``VideoClips``.
+        dataset: a ``VideoClips``, or a ``Mix`` of several.
         batch_size: samples per rank and batch.
         seed: of the order.
         epochs: how many there are; None: no end.
-        shuffle: False: the catalog's order.
+        shuffle: True: every order of the samples is possible; False: the catalog's order;
+            ``forebay.BlockShuffle(...)``: in two levels, so that one range read serves many samples.
         drop_last: True: an incomplete last batch is left out. False: it is filled up, see ``_pad``.
+        tail: what becomes of an epoch's last samples, in place of ``drop_last``: ``"drop"``,
+            ``"pad"``, or ``"ragged"``: they are shared out as they are, so that some ranks get a
+            row less, or none. All ranks get equally many batches in each case.
+        epoch_samples: samples of an epoch, over all ranks; None: those of the data set. Fewer: the
+            next epoch goes on where this one ends. More: the data set starts over, in another
+            order. Either way all samples come equally often.
         output: ``"numpy"``, ``"torch"`` (tensors made by DLPack) or ``"dlpack"`` (objects with
             ``__dlpack__``, for any framework).
         device: ``"cpu"``.
         rank, world_size: this process's slice; None: found from torch.distributed, Ray Train,
             torchrun's, MPI's or Slurm's variables, and printed once.
+        replicas: so many ranks, side by side, see the same samples (tensor, pipeline or context
+            parallel); ``world_size`` is a multiple of it.
         memory: the byte budget of everything fetched and decoded ahead: ``"2GiB"`` or an int. A
             batch leaves the budget when ``next`` returns it: those that you keep referenced, up to
             ``held_limit``, come on top.
@@ -81,11 +104,14 @@ class Loader:
         seed=0,
         epochs=None,
         shuffle=True,
-        drop_last=True,
+        drop_last=None,
+        tail=None,
+        epoch_samples=None,
         output="numpy",
         device="cpu",
         rank=None,
         world_size=None,
+        replicas=1,
         memory="2GiB",
         runway="auto",
         decode_threads=None,
@@ -99,8 +125,10 @@ class Loader:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._core = None
         self._closed = False
-        if not isinstance(dataset, VideoClips):
-            raise InvalidArgumentError(f"dataset={dataset!r} must be a forebay.VideoClips")
+        if not isinstance(dataset, (VideoClips, Mix)):
+            raise InvalidArgumentError(
+                f"dataset={dataset!r} must be a forebay.VideoClips or a forebay.Mix"
+            )
         self._options = _loader_options(self._arguments)
         self._output = check.one_of("output", output, tuple(_KINDS))
         if device != "cpu":
@@ -111,7 +139,8 @@ class Loader:
                 check.integer(name, self._arguments[name], least=0)
         self._torch = _import_torch() if output == "torch" else None
         place = ranks.find_place(rank, world_size)
-        self._options.rank, self._options.world_size = place.rank, place.world_size
+        self._options.place.rank = place.rank
+        self._options.place.world_size = place.world_size
 
         self._dataset = dataset
         self._store = to_store_options(dataset.storage_options)
@@ -153,13 +182,14 @@ class Loader:
                 self._jump(core, epoch)
 
     def state_dict(self):
-        """The position as JSON-able values, under 1 KiB without skips; the same on every rank.
+        """The position as JSON-able values, under 1 KiB for a source without skips.
 
-        It counts what ``next`` has returned, not what is fetched ahead.
+        It counts what ``next`` has returned, not what is fetched ahead. The same on every rank, but
+        for ``skips``: the positions whose samples this rank had to replace.
         """
         with self._lock:
             core = self._live_core()
-            state = {name: getattr(core.state(), name) for name in _STATE_FIELDS}
+            state = _from_core_state(core.state())
             if self._at_start_of is not None:
                 state.update(epoch=self._at_start_of, position=0)
             return state
@@ -177,6 +207,22 @@ class Loader:
                 self._progress = None
             loaded = core.state()
             self._at_start_of = loaded.epoch if loaded.position == 0 else None
+
+    def set_weights(self, weights):
+        """From the next batch on a ``Mix``'s sources have these shares.
+
+        Every source goes on where it is. On every rank at the same step, please: the state tells.
+
+        Args:
+            weights: name -> weight, one for each source.
+        """
+        names = self.sources
+        if not isinstance(weights, dict) or set(weights) != set(names) or len(names) < 2:
+            raise InvalidArgumentError(
+                f"weights={weights!r}: one for each of the sources {', '.join(names) or 'of a Mix'}"
+            )
+        with self._lock:
+            self._live_core().set_weights([check_weight(name, weights[name]) for name in names])
 
     def metrics(self):
         """A flat dict of numbers, named as in Prometheus, for any logger.
@@ -213,19 +259,24 @@ class Loader:
 
     @property
     def batch_size(self):
-        return self._options.batch_size
+        return self._options.place.batch_size
 
     @property
     def drop_last(self):
-        return self._options.drop_last
+        return self._options.order.tail == _core.TailRule.DROP
 
     @property
     def rank(self):
-        return self._options.rank
+        return self._options.place.rank
 
     @property
     def world_size(self):
-        return self._options.world_size
+        return self._options.place.world_size
+
+    @property
+    def sources(self):
+        """The names of a ``Mix``'s sources, in the numbering of ``_source``; else empty."""
+        return list(self._dataset.sources) if isinstance(self._dataset, Mix) else []
 
     @property
     def sample_count(self):
@@ -245,7 +296,7 @@ class Loader:
     # Within.
 
     def _make_core(self):
-        self._core = _core.Loader.make_clips(self._dataset._to_core(), self._options, self._store)
+        self._core = _core.Loader.make(_to_sources(self._dataset), self._options, self._store)
         self._join = None
         if self._dataset.labels is not None:
             from .label_join import LabelJoin  # with NumPy, whose import takes longer than ours
@@ -374,12 +425,12 @@ class _Epoch:
 
 def _loader_options(arguments):
     options = _core.LoaderOptions()
-    options.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
-    options.seed = check.integer("seed", arguments["seed"], 0, 2**64 - 1)
+    place, order = options.place, options.order
+    place.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
+    place.replicas = check.integer("replicas", arguments["replicas"], 1, 2**31 - 1)
+    _set_order(order, arguments)
     if arguments["epochs"] is not None:
         options.epochs = check.integer("epochs", arguments["epochs"], 0, 2**31 - 1)
-    options.shuffle = check.boolean("shuffle", arguments["shuffle"])
-    options.drop_last = check.boolean("drop_last", arguments["drop_last"])
     options.memory_bytes = units.parse_bytes(arguments["memory"], "memory")
     options.runway_s = units.parse_runway(arguments["runway"])
     if arguments["decode_threads"] is not None:
@@ -397,6 +448,44 @@ def _loader_options(arguments):
     return options
 
 
+def _set_order(order, arguments):
+    order.seed = check.integer("seed", arguments["seed"], 0, 2**64 - 1)
+    shuffle = arguments["shuffle"]
+    if isinstance(shuffle, BlockShuffle):
+        order.shuffle = _core.ShuffleKind.BLOCKS
+        blocks = _core.BlockShuffleOptions()
+        blocks.window, blocks.streams, blocks.run = shuffle.window, shuffle.streams, shuffle.run
+        order.blocks = blocks
+    elif check.boolean("shuffle", shuffle):
+        order.shuffle = _core.ShuffleKind.GLOBAL
+    else:
+        order.shuffle = _core.ShuffleKind.NONE
+    drop_last, tail = arguments["drop_last"], arguments["tail"]
+    if drop_last is not None and tail is not None:
+        raise InvalidArgumentError("drop_last= and tail= say the same thing: give one")
+    if tail is None:
+        drop = True if drop_last is None else check.boolean("drop_last", drop_last)
+        tail = "drop" if drop else "pad"
+    order.tail = _TAILS[check.one_of("tail", tail, tuple(_TAILS))]
+    if arguments["epoch_samples"] is not None:
+        order.epoch_samples = check.integer(
+            "epoch_samples", arguments["epoch_samples"], 1, 2**40 - 1
+        )
+    dataset = arguments["dataset"]
+    if isinstance(dataset, Mix) and dataset.block is not None:
+        order.mixture_block = dataset.block
+
+
+def _to_sources(dataset):
+    parts = dataset.sources if isinstance(dataset, Mix) else {"": (dataset, 1.0)}
+    sources = []
+    for name, (data, weight) in parts.items():
+        source = _core.SourceOptions()
+        source.name, source.data, source.weight = name, data._to_core(), weight
+        sources.append(source)
+    return sources
+
+
 def _import_torch():
     try:
         import torch.utils.dlpack
@@ -405,24 +494,40 @@ def _import_torch():
     return torch
 
 
+def _from_core_state(core_state):
+    state = {name: getattr(core_state, name) for name in _STATE_FIELDS}
+    state["sources"] = [{n: getattr(s, n) for n in _SOURCE_FIELDS} for s in state["sources"]]
+    state["mixture"] = [{n: getattr(m, n) for n in _MIXTURE_FIELDS} for m in state["mixture"]]
+    return state
+
+
 def _to_core_state(state):
     try:
         values = {name: state[name] for name in _STATE_FIELDS}
+        parts = {
+            "sources": [_to_core_part(_core.SourceState(), s, _SOURCE_FIELDS)
+                        for s in values["sources"]],
+            "mixture": [_to_core_part(_core.MixtureWeights(), m, _MIXTURE_FIELDS)
+                        for m in values["mixture"]],
+        }  # fmt: skip
     except (KeyError, TypeError):
         raise InvalidArgumentError(
             f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}"
         ) from None
-    core_state = _core.LoaderState()
     for name in ("schema", "seed", "epoch", "position"):
         values[name] = check.integer(f"state: {name}", values[name])
-    for name, value in values.items():
+    return _to_core_part(_core.LoaderState(), values | parts, _STATE_FIELDS)
+
+
+def _to_core_part(part, values, names):
+    for name in names:
         try:
-            setattr(core_state, name, value)
+            setattr(part, name, values[name])
         except TypeError:
             raise InvalidArgumentError(
-                f"state: {name}={json.dumps(value, default=repr)} is of the wrong type"
+                f"state: {name}={json.dumps(values[name], default=repr)} is of the wrong type"
             ) from None
-    return core_state
+    return part
 
 
 def _unpickle(arguments, state):

@@ -1,7 +1,6 @@
 #include "forebay/loader.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,79 +8,58 @@
 #include <cstring>
 #include <utility>
 
-#include "base/log.h"
 #include "base/mutex.h"
-#include "base/random.h"
-#include "engine/open_catalog.h"
+#include "engine/opened_source.h"
 #include "engine/pipeline.h"
+#include "engine/pipeline_metrics.h"
+#include "engine/run_spec.h"
 #include "engine/store_metrics.h"
 #include "engine/store_set.h"
 #include "feed/batch_layout.h"
-#include "feed/video_clips.h"
+#include "feed/mixed_dataset.h"
+#include "order/order_digest.h"
 #include "sys/thread.h"
 
 namespace forebay {
 namespace {
 
-constexpr int kStateSchema = 1;
 // Of the memory, what is kept of delivered extents for another use: one part in eight.
 constexpr uint64_t kMemoryTierShare = 8;
+constexpr int64_t kEpochsMost = (int64_t{1} << 31) - 1;  // `_epoch` is int32
 
-Status CheckOptions(const ClipsOptions& clips, const LoaderOptions& options) {
+Status CheckOptions(const LoaderOptions& options) {
   const auto bad = [](std::string text) { return Status(Code::kInvalidArgument, std::move(text)); };
-  const auto positive = [&](const char* name, int64_t value) {
-    return value > 0 ? Status() : bad(fmt::format("{} is {}: it must be at least 1", name, value));
-  };
-  FB_RETURN_IF_ERROR(positive("frames", clips.frames));
-  FB_RETURN_IF_ERROR(positive("step", clips.step));
-  FB_RETURN_IF_ERROR(positive("hop", clips.hop));
-  FB_RETURN_IF_ERROR(positive("batch_size", options.batch_size));
-  FB_RETURN_IF_ERROR(positive("world_size", options.world_size));
-  FB_RETURN_IF_ERROR(positive("held_limit", options.held_limit));
-  if (clips.uri.empty()) return bad("uri is empty");
-  if ((clips.width > 0) != (clips.height > 0) || clips.width < 0 || clips.height < 0) {
-    return bad(fmt::format("size {}x{}: give both, or neither", clips.width, clips.height));
-  }
-  if (clips.width > 16384 || clips.height > 16384) return bad("a size over 16384 is refused");
-  if (options.rank < 0 || options.rank >= options.world_size) {
-    return bad(fmt::format("rank {} is not in [0, {})", options.rank, options.world_size));
+  if (options.held_limit < 1) {
+    return bad(fmt::format("held_limit is {}: it must be at least 1", options.held_limit));
   }
   if (std::isnan(options.runway_s) || options.runway_s > 3600) return bad("runway: at most 3600 s");
   if (options.decode_threads < 0) return bad("decode_threads is negative");
   return {};
 }
 
-// Everything that decides which sample stands at which position.
-std::string SpecHash(const ClipsOptions& clips, const LoaderOptions& options, uint64_t samples) {
-  const std::string spec = fmt::format(
-      "clips/1 pattern={} cameras={} frames={} step={} hop={} shuffle={} samples={}", clips.pattern,
-      fmt::join(clips.cameras, ","), clips.frames, clips.step, clips.hop, options.shuffle, samples);
-  return fmt::format("{:016x}", HashName(spec));
-}
-
-class ClipsLoader : public Loader {
+class RunLoader : public Loader {
  public:
-  ClipsLoader(ClipsOptions clips, LoaderOptions options, StoreOptions store)
-      : clips_options_(std::move(clips)),
-        options_(options),
+  RunLoader(LoaderOptions options, StoreOptions store)
+      : options_(std::move(options)),
         store_options_(std::move(store)),
         held_(std::make_shared<std::atomic<int64_t>>(0)) {}
-  ~ClipsLoader() override { Close(); }
+  ~RunLoader() override { Close(); }
 
-  Status Open();
+  Status Open(const std::vector<SourceOptions>& sources);
 
   const std::vector<ArraySpec>& arrays() const override { return specs_; }
-  int64_t sample_count() const override { return static_cast<int64_t>(order_.samples); }
+  int64_t sample_count() const override { return static_cast<int64_t>(dataset().sample_count()); }
   int64_t batches_per_epoch() const override {
-    return static_cast<int64_t>(order::BatchesFrom(slicing_, order_.samples, 0));
+    return static_cast<int64_t>(order::BatchesFrom(plan_.slicing, order_->EpochSamples(0), 0));
   }
   Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) override;
   bool WaitReady(std::chrono::nanoseconds timeout) override;
   Status SetEpoch(int64_t epoch) override;
   LoaderState State() const override;
   Status LoadState(const LoaderState& state) override;
-  const std::vector<std::string>& scenes() const override { return dataset_->scenes(); }
-  Status SampleTimes(std::span<const int64_t> samples, std::span<int32_t> scene,
+  Status SetWeights(const std::vector<double>& weights) override;
+  const std::vector<std::string>& scenes(size_t source) const override;
+  Status SampleTimes(size_t source, std::span<const int64_t> samples, std::span<int32_t> scene,
                      std::span<double> times, std::span<double> half_frame) const override;
   std::string RunwayReason() const override;
   std::map<std::string, double> Metrics() const override;
@@ -110,16 +88,22 @@ class ClipsLoader : public Loader {
   Array MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner, void* data) const;
   Status WaitTimedOut(const engine::Pipeline& pipeline, std::chrono::nanoseconds timeout) const;
   void Seek(uint64_t epoch, uint64_t position);
+  Status CheckPlace(const LoaderState& state, const order::RunOrder& order) const;
+  Status ChangeOrder(order::RunSpec spec);
+  // The whole global batch was handed out.
+  void Advance(uint64_t global_samples);
 
-  ClipsOptions clips_options_;
+  const feed::Dataset& dataset() const { return *dataset_; }
+
   LoaderOptions options_;
   StoreOptions store_options_;
-  std::unique_ptr<feed::VideoClips> dataset_;
+  std::vector<engine::OpenedSource> sources_;
+  std::unique_ptr<feed::MixedDataset> mixed_;  // of several sources
+  const feed::Dataset* dataset_ = nullptr;     // the only source's, or mixed_
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
-  std::string catalog_hash_;
-  std::string spec_hash_;
-  order::OrderSpec order_;
-  order::Slicing slicing_;
+  engine::RunPlan plan_;
+  LoaderState described_;  // State without the position
+  std::optional<order::RunOrder> order_;
   std::vector<ArraySpec> specs_;
   engine::PipelineOptions pipeline_options_;
   std::shared_ptr<std::atomic<int64_t>> held_;  // delivered batches somebody still holds
@@ -138,59 +122,39 @@ class ClipsLoader : public Loader {
   uint64_t position_ = 0;
   int64_t step_ = 0;
   std::vector<int64_t> skips_;
+  order::OrderDigest digest_;
   bool waiting_ = false;  // the consumer has come for the next batch
   bool head_posted_ = false;
   Time came_{};  // when it came
   Time left_{};  // when it was last given one
 };
 
-Status ClipsLoader::Open() {
-  FB_RETURN_IF_ERROR(CheckOptions(clips_options_, options_));
-  // A store set of its own, gone before this returns: no thread lives until the first Next.
-  FB_ASSIGN_OR_RETURN(const auto stores, engine::StoreSet::Make(store_options_));
-  FB_ASSIGN_OR_RETURN(const store::Uri source, store::ParseUri(clips_options_.uri));
-  const std::string prefix = engine::PrefixOf(source);
-  FB_ASSIGN_OR_RETURN(const auto catalog,
-                      engine::OpenCatalog(*stores, clips_options_.uri, clips_options_.catalog));
-  catalog_hash_ = catalog->content_hash();
+Status RunLoader::Open(const std::vector<SourceOptions>& sources) {
+  FB_RETURN_IF_ERROR(CheckOptions(options_));
+  FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store_options_));
+  FB_ASSIGN_OR_RETURN(plan_, engine::PlanRun(sources_, sources, options_.order, options_.place));
+  FB_ASSIGN_OR_RETURN(order_, order::RunOrder::Make(plan_.order));
   auto objects = std::make_shared<std::vector<ObjectVersion>>();
-  for (uint32_t i = 0; i < catalog->object_count(); ++i) {
-    const catalog::CatalogObject& object = catalog->object(i);
-    objects->push_back({prefix + object.key, object.size, object.etag});
+  std::vector<feed::MixedDataset::Part> parts;
+  for (engine::OpenedSource& source : sources_) {
+    parts.push_back({source.name, source.dataset.get(), static_cast<uint32_t>(objects->size())});
+    objects->insert(objects->end(), source.objects.begin(), source.objects.end());
   }
   objects_ = std::move(objects);
-  feed::VideoClipsOptions wanted;
-  wanted.pattern = clips_options_.pattern;
-  wanted.cameras = clips_options_.cameras;
-  wanted.frames = static_cast<uint32_t>(clips_options_.frames);
-  wanted.step = static_cast<uint32_t>(clips_options_.step);
-  wanted.hop = static_cast<uint32_t>(clips_options_.hop);
-  wanted.width = clips_options_.width;
-  wanted.height = clips_options_.height;
-  wanted.chw = clips_options_.chw;
-  FB_ASSIGN_OR_RETURN(dataset_, feed::VideoClips::Make(catalog, wanted));
-  for (const std::string& line : dataset_->left_out()) {
-    Log(LogLevel::kWarn, fmt::format("left out: {}", line));
+  dataset_ = sources_[0].dataset.get();
+  if (sources_.size() > 1) {
+    FB_ASSIGN_OR_RETURN(mixed_, feed::MixedDataset::Make(std::move(parts)));
+    dataset_ = mixed_.get();
   }
-  order_ = {dataset_->sample_count(), options_.seed, options_.shuffle};
-  slicing_ = {static_cast<uint64_t>(options_.batch_size),
-              static_cast<uint64_t>(options_.world_size), static_cast<uint64_t>(options_.rank),
-              options_.drop_last};
-  spec_hash_ = SpecHash(clips_options_, options_, order_.samples);
-  if (batches_per_epoch() == 0) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{} samples do not fill one batch of {} on {} ranks; "
-                              "drop_last=False would pad it",
-                              order_.samples, options_.batch_size, options_.world_size));
-  }
+  described_ = engine::DescribeRun(sources_, options_.order, plan_.order);
   SetSpecs();
   return SetBudget();
 }
 
-Status ClipsLoader::SetBudget() {
-  const uint64_t batch = slicing_.batch_size;
-  const uint64_t output = SlabsFor(feed::BatchLayout(dataset_->arrays(), batch).bytes) * kSlabBytes;
-  const uint64_t needed = output + dataset_->raw_bytes_max();
+Status RunLoader::SetBudget() {
+  const uint64_t batch = plan_.slicing.batch_size;
+  const uint64_t output = SlabsFor(feed::BatchLayout(dataset().arrays(), batch).bytes) * kSlabBytes;
+  const uint64_t needed = output + dataset().raw_bytes_max();
   const bool keeps = options_.epochs != 1;
   const uint64_t tier = keeps ? options_.memory_bytes / kMemoryTierShare : 0;
   pipeline_options_.memory_tier_bytes = options_.memory_bytes - tier >= needed ? tier : 0;
@@ -200,8 +164,9 @@ Status ClipsLoader::SetBudget() {
                   fmt::format("memory of {} is too little: the largest batch needs {} ({} bytes)",
                               FormatSize(options_.memory_bytes), FormatSize(needed), needed));
   }
-  pipeline_options_.order = order_;
-  pipeline_options_.slicing = slicing_;
+  pipeline_options_.order = plan_.order;
+  pipeline_options_.first_of_source = plan_.first_of_source;
+  pipeline_options_.slicing = plan_.slicing;
   pipeline_options_.epochs = options_.epochs;
   pipeline_options_.runway_s = options_.runway_s < 0 ? -1 : options_.runway_s;
   pipeline_options_.decode_threads =
@@ -210,30 +175,36 @@ Status ClipsLoader::SetBudget() {
   return {};
 }
 
-void ClipsLoader::SetSpecs() {
-  const int64_t batch = options_.batch_size;
-  for (const feed::SampleArray& array : dataset_->arrays()) {
+void RunLoader::SetSpecs() {
+  const int64_t batch = options_.place.batch_size;
+  for (const feed::SampleArray& array : dataset().arrays()) {
     ArraySpec spec{array.name, array.dtype, {batch}};
     spec.shape.insert(spec.shape.end(), array.shape.begin(), array.shape.end());
     specs_.push_back(std::move(spec));
   }
   specs_.push_back({"_sample", "int64", {batch}});
   specs_.push_back({"_epoch", "int32", {batch}});
-  if (!options_.drop_last) specs_.push_back({"_pad", "bool", {batch}});
+  if (sources_.size() > 1) specs_.push_back({"_source", "int32", {batch}});
+  if (options_.order.tail == TailRule::kPad) specs_.push_back({"_pad", "bool", {batch}});
 }
 
-Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::MakePipeline() {
+Result<std::shared_ptr<engine::Pipeline>> RunLoader::MakePipeline() {
   FB_ASSIGN_OR_RETURN(auto stores, engine::StoreSet::Make(store_options_));
-  FB_ASSIGN_OR_RETURN(const store::Uri source, store::ParseUri(clips_options_.uri));
-  FB_ASSIGN_OR_RETURN(auto store, stores->StoreFor(source));
-  FB_ASSIGN_OR_RETURN(auto pipeline, engine::Pipeline::Make(*dataset_, std::move(store), objects_,
-                                                            pipeline_options_));
+  std::vector<fetch::StoreOfObjects> of_objects;
+  uint32_t first = 0;
+  for (const engine::OpenedSource& source : sources_) {
+    FB_ASSIGN_OR_RETURN(auto store, stores->StoreFor(source.root));
+    of_objects.push_back({first, std::move(store)});
+    first += static_cast<uint32_t>(source.objects.size());
+  }
+  FB_ASSIGN_OR_RETURN(auto pipeline, engine::Pipeline::Make(dataset(), std::move(of_objects),
+                                                            objects_, pipeline_options_));
   const MutexLock lock(mutex_);
   stores_ = std::move(stores);
   return std::shared_ptr<engine::Pipeline>(std::move(pipeline));
 }
 
-Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::Start() {
+Result<std::shared_ptr<engine::Pipeline>> RunLoader::Start() {
   if (auto running = pipeline()) return running;
   FB_RETURN_IF_ERROR(failed_);
   Result<std::shared_ptr<engine::Pipeline>> made = MakePipeline();
@@ -248,15 +219,15 @@ Result<std::shared_ptr<engine::Pipeline>> ClipsLoader::Start() {
   return made;
 }
 
-bool ClipsLoader::AtEnd() const {
+bool RunLoader::AtEnd() const {
   return options_.epochs >= 0 && epoch_ >= static_cast<uint64_t>(options_.epochs);
 }
 
-std::optional<order::BatchSlice> ClipsLoader::Slice() const {
-  return order::SliceAt(slicing_, order_.samples, position_);
+std::optional<order::BatchSlice> RunLoader::Slice() const {
+  return order::SliceAt(plan_.slicing, order_->EpochSamples(epoch_), position_);
 }
 
-void ClipsLoader::BeginWait(const engine::Pipeline& pipeline) {
+void RunLoader::BeginWait(const engine::Pipeline& pipeline) {
   if (waiting_) return;
   waiting_ = true;
   head_posted_ = false;
@@ -264,8 +235,10 @@ void ClipsLoader::BeginWait(const engine::Pipeline& pipeline) {
   if (left_ == Time{}) left_ = came_;
 }
 
-bool ClipsLoader::WaitReady(std::chrono::nanoseconds timeout) {
-  if (closed_ || AtEnd() || !Slice()) return true;
+bool RunLoader::WaitReady(std::chrono::nanoseconds timeout) {
+  if (closed_ || AtEnd()) return true;
+  const auto slice = Slice();
+  if (!slice || slice->rows == 0) return true;
   const auto pipeline = Start();
   if (!pipeline.ok()) return true;
   if (!waiting_ && *held_ >= options_.held_limit) return true;  // Next says so
@@ -275,15 +248,22 @@ bool ClipsLoader::WaitReady(std::chrono::nanoseconds timeout) {
   return (*pipeline)->delivery().WaitUntil((*pipeline)->Now() + timeout);
 }
 
-Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout) {
+Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   if (AtEnd()) return std::optional<Batch>();
-  if (!Slice()) {
+  const auto slice = Slice();
+  if (!slice) {
     ++epoch_;
     position_ = 0;
     step_ = 0;
     skips_.clear();
     return std::optional<Batch>();
+  }
+  if (slice->rows == 0) {  // of a ragged tail, nothing is this rank's
+    feed::ReadyGroup none;
+    none.epoch = epoch_;
+    Advance(slice->global_samples);
+    return std::optional<Batch>(MakeBatch(std::move(none)));
   }
   FB_ASSIGN_OR_RETURN(const auto pipeline, Start());
   if (!waiting_ && *held_ >= options_.held_limit) {
@@ -306,14 +286,19 @@ Result<std::optional<Batch>> ClipsLoader::Next(std::chrono::nanoseconds timeout)
     Seek(epoch_, position_);
     return failed;
   }
-  position_ += group->global_samples;
-  ++step_;
+  Advance(group->global_samples);
   for (const uint64_t skip : group->skipped) skips_.push_back(static_cast<int64_t>(skip));
   return std::optional<Batch>(MakeBatch(*std::move(group)));
 }
 
-Status ClipsLoader::WaitTimedOut(const engine::Pipeline& pipeline,
-                                 std::chrono::nanoseconds timeout) const {
+void RunLoader::Advance(uint64_t global_samples) {
+  for (uint64_t i = 0; i < global_samples; ++i) digest_.Add(order_->At(epoch_, position_ + i));
+  position_ += global_samples;
+  ++step_;
+}
+
+Status RunLoader::WaitTimedOut(const engine::Pipeline& pipeline,
+                               std::chrono::nanoseconds timeout) const {
   return Status(
       Code::kDeadlineExceeded,
       fmt::format("batch {} of epoch {} (samples from position {}) is not ready after "
@@ -322,20 +307,20 @@ Status ClipsLoader::WaitTimedOut(const engine::Pipeline& pipeline,
                   std::chrono::duration<double>(pipeline.Now() - came_).count(), RunwayReason()));
 }
 
-Array ClipsLoader::MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner,
-                             void* data) const {
+Array RunLoader::MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner, void* data) const {
   Array array{
       .spec = &specs_[i], .rows = rows, .owner = std::move(owner), .data = data, .bytes = 0};
   return array;
 }
 
-Batch ClipsLoader::MakeBatch(feed::ReadyGroup group) {
+Batch RunLoader::MakeBatch(feed::ReadyGroup group) {
   // Counts as held until the last array is gone.
   struct Held {
     std::shared_ptr<std::byte> block;
     std::shared_ptr<std::atomic<int64_t>> count;
     std::vector<int64_t> samples;
     std::vector<int32_t> epochs;
+    std::vector<int32_t> sources;
     std::vector<uint8_t> pads;
     ~Held() { --*count; }
   };
@@ -345,9 +330,15 @@ Batch ClipsLoader::MakeBatch(feed::ReadyGroup group) {
   held->count = held_;
   held->samples = std::move(group.samples);
   held->epochs.assign(group.rows, static_cast<int32_t>(group.epoch));
+  held->sources = std::move(group.sources);
   held->pads.assign(group.pads.begin(), group.pads.end());
+  // An empty batch has places too: not every framework takes null.
+  held->samples.reserve(1);
+  held->epochs.reserve(1);
+  held->sources.reserve(1);
+  held->pads.reserve(1);
   const auto rows = static_cast<int64_t>(group.rows);
-  const auto& arrays = dataset_->arrays();
+  const auto& arrays = dataset().arrays();
   const feed::BatchLayout layout(arrays, group.rows);
   Batch batch{.arrays = {}, .step = step_ - 1, .epoch = static_cast<int64_t>(group.epoch)};
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -359,6 +350,10 @@ Batch ClipsLoader::MakeBatch(feed::ReadyGroup group) {
   batch.arrays.back().bytes = group.rows * sizeof(int64_t);
   batch.arrays.push_back(MakeArray(i++, rows, held, held->epochs.data()));
   batch.arrays.back().bytes = group.rows * sizeof(int32_t);
+  if (sources_.size() > 1) {
+    batch.arrays.push_back(MakeArray(i++, rows, held, held->sources.data()));
+    batch.arrays.back().bytes = group.rows * sizeof(int32_t);
+  }
   if (i < specs_.size()) {
     batch.arrays.push_back(MakeArray(i, rows, held, held->pads.data()));
     batch.arrays.back().bytes = group.rows;
@@ -366,16 +361,16 @@ Batch ClipsLoader::MakeBatch(feed::ReadyGroup group) {
   return batch;
 }
 
-void ClipsLoader::Seek(uint64_t epoch, uint64_t position) {
+void RunLoader::Seek(uint64_t epoch, uint64_t position) {
   epoch_ = epoch;
   position_ = position;
-  step_ = static_cast<int64_t>(position / (slicing_.batch_size * slicing_.world_size));
+  step_ = static_cast<int64_t>(position / (plan_.slicing.batch_size * plan_.slicing.world_size));
   waiting_ = false;
   left_ = Time{};
   if (const auto running = pipeline()) running->Restart(epoch, position);
 }
 
-Status ClipsLoader::SetEpoch(int64_t epoch) {
+Status RunLoader::SetEpoch(int64_t epoch) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   if (epoch < 0) return Status(Code::kInvalidArgument, fmt::format("epoch {} is negative", epoch));
   const auto wanted = static_cast<uint64_t>(epoch);
@@ -385,34 +380,19 @@ Status ClipsLoader::SetEpoch(int64_t epoch) {
   return {};
 }
 
-LoaderState ClipsLoader::State() const {
-  return {.schema = kStateSchema,
-          .spec_hash = spec_hash_,
-          .catalog_hash = catalog_hash_,
-          .seed = options_.seed,
-          .epoch = static_cast<int64_t>(epoch_),
-          .position = static_cast<int64_t>(position_),
-          .skips = skips_};
+LoaderState RunLoader::State() const {
+  LoaderState state = described_;
+  state.epoch = static_cast<int64_t>(epoch_);
+  state.position = static_cast<int64_t>(position_);
+  state.digest = digest_.ToHex();
+  for (const order::MixturePiece& piece : plan_.order.mixture) {
+    state.mixture.push_back({piece.start, piece.weights});
+  }
+  state.skips = skips_;
+  return state;
 }
 
-Status ClipsLoader::LoadState(const LoaderState& state) {
-  if (closed_) return Status(Code::kCancelled, "the loader is closed");
-  const auto differs = [](const char* field, const auto& saved, const auto& mine) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("the state's {} is {}, this loader's is {}", field, saved, mine));
-  };
-  if (state.schema != kStateSchema) return differs("schema", state.schema, kStateSchema);
-  if (state.catalog_hash != catalog_hash_) {
-    return differs("catalog_hash", state.catalog_hash, catalog_hash_);
-  }
-  if (state.spec_hash != spec_hash_) return differs("spec_hash", state.spec_hash, spec_hash_);
-  if (state.seed != options_.seed) return differs("seed", state.seed, options_.seed);
-  if (state.epoch < 0 || state.position < 0 ||
-      static_cast<uint64_t>(state.position) > order_.samples) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("epoch {}, position {} are no place in {} samples", state.epoch,
-                              state.position, order_.samples));
-  }
+Status RunLoader::CheckPlace(const LoaderState& state, const order::RunOrder& order) const {
   const bool past =
       state.epoch > options_.epochs || (state.epoch == options_.epochs && state.position > 0);
   if (options_.epochs >= 0 && past) {
@@ -421,24 +401,90 @@ Status ClipsLoader::LoadState(const LoaderState& state) {
                               "epochs",
                               state.epoch, state.position, options_.epochs));
   }
+  const bool epoch_is_one = state.epoch >= 0 && state.epoch <= kEpochsMost;
+  const uint64_t samples =
+      order.EpochSamples(epoch_is_one ? static_cast<uint64_t>(state.epoch) : 0);
+  if (epoch_is_one && state.position >= 0 && static_cast<uint64_t>(state.position) <= samples) {
+    return {};
+  }
+  return Status(Code::kInvalidArgument,
+                fmt::format("epoch {}, position {} are no place in {} samples", state.epoch,
+                            state.position, samples));
+}
+
+Status RunLoader::LoadState(const LoaderState& state) {
+  if (closed_) return Status(Code::kCancelled, "the loader is closed");
+  FB_RETURN_IF_ERROR(engine::CheckSameRun(state, described_));
+  order::RunSpec spec = plan_.order;
+  spec.mixture.clear();
+  for (const MixtureWeights& piece : state.mixture) {
+    spec.mixture.push_back({piece.start, piece.weights});
+  }
+  FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
+  FB_RETURN_IF_ERROR(CheckPlace(state, order));
+  FB_ASSIGN_OR_RETURN(digest_, order::OrderDigest::From(state.digest));
   skips_ = state.skips;
-  Seek(static_cast<uint64_t>(state.epoch), static_cast<uint64_t>(state.position));
+  const bool other_order = spec.mixture != plan_.order.mixture;
+  epoch_ = static_cast<uint64_t>(state.epoch);
+  position_ = static_cast<uint64_t>(state.position);
+  if (other_order) return ChangeOrder(std::move(spec));
+  Seek(epoch_, position_);
   return {};
 }
 
-Status ClipsLoader::SampleTimes(std::span<const int64_t> samples, std::span<int32_t> scene,
-                                std::span<double> times, std::span<double> half_frame) const {
-  const auto frames = static_cast<size_t>(clips_options_.frames);
+// Goes on from where it is in another order.
+Status RunLoader::ChangeOrder(order::RunSpec spec) {
+  FB_ASSIGN_OR_RETURN(order_, order::RunOrder::Make(spec));
+  if (const auto running = pipeline()) {
+    FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
+    running->SetOrder(std::move(order));
+  }
+  plan_.order = pipeline_options_.order = std::move(spec);
+  Seek(epoch_, position_);
+  return {};
+}
+
+Status RunLoader::SetWeights(const std::vector<double>& weights) {
+  if (closed_) return Status(Code::kCancelled, "the loader is closed");
+  if (weights.size() != sources_.size() || sources_.size() < 2) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} weights for {} sources", weights.size(), sources_.size()));
+  }
+  FB_ASSIGN_OR_RETURN(auto units, engine::WeightsOf(weights));
+  order::RunSpec spec = plan_.order;
+  const uint64_t here = epoch_ * order_->EpochSamples(epoch_) + position_;
+  // What was to come later is overruled.
+  std::erase_if(spec.mixture, [&](const auto& piece) { return piece.start >= here; });
+  spec.mixture.push_back({here, std::move(units)});
+  return ChangeOrder(std::move(spec));
+}
+
+const std::vector<std::string>& RunLoader::scenes(size_t source) const {
+  static const std::vector<std::string> kNone;
+  return source < sources_.size() && sources_[source].clips != nullptr
+             ? sources_[source].clips->scenes()
+             : kNone;
+}
+
+Status RunLoader::SampleTimes(size_t source, std::span<const int64_t> samples,
+                              std::span<int32_t> scene, std::span<double> times,
+                              std::span<double> half_frame) const {
+  if (source >= sources_.size() || sources_[source].clips == nullptr) {
+    return Status(Code::kInvalidArgument, fmt::format("source {} has no clips", source));
+  }
+  const feed::VideoClips& clips = *sources_[source].clips;
+  const size_t frames = clips.frames();
   if (scene.size() != samples.size() || half_frame.size() != samples.size() ||
       times.size() != samples.size() * frames) {
     return Status(Code::kInvalidArgument, "the outputs do not fit the samples");
   }
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i] < 0 || samples[i] >= sample_count()) {
+    const auto sample = static_cast<uint64_t>(samples[i]);
+    if (samples[i] < 0 || sample >= clips.sample_count()) {
       return Status(Code::kInvalidArgument,
-                    fmt::format("sample {} is not in [0, {})", samples[i], sample_count()));
+                    fmt::format("sample {} is not in [0, {})", samples[i], clips.sample_count()));
     }
-    const feed::VideoClips::Times one = dataset_->TimesOf(static_cast<uint64_t>(samples[i]));
+    const feed::VideoClips::Times one = clips.TimesOf(sample);
     scene[i] = static_cast<int32_t>(one.scene);
     half_frame[i] = one.half_frame;
     std::ranges::copy(one.seconds, times.begin() + static_cast<std::ptrdiff_t>(i * frames));
@@ -446,14 +492,14 @@ Status ClipsLoader::SampleTimes(std::span<const int64_t> samples, std::span<int3
   return {};
 }
 
-std::string ClipsLoader::RunwayReason() const {
+std::string RunLoader::RunwayReason() const {
   const auto running = pipeline();
   if (!running) return "nothing is being fetched";
   const auto numbers = running->Numbers();
   return numbers.ok() ? numbers->runway_reason : numbers.status().ToString();
 }
 
-ClipsLoader::Numbers ClipsLoader::LatestNumbers() const {
+RunLoader::Numbers RunLoader::LatestNumbers() const {
   std::shared_ptr<engine::StoreSet> stores;
   if (const auto running = pipeline()) {
     auto numbers = running->Numbers();
@@ -464,52 +510,23 @@ ClipsLoader::Numbers ClipsLoader::LatestNumbers() const {
   if (stores) {
     const auto counters = stores->Counters();
     const MutexLock lock(mutex_);
-    // One data set, one store.
-    if (!counters.empty()) last_numbers_.store = counters.begin()->second;
+    last_numbers_.store = {};
+    for (const auto& [root, one] : counters) last_numbers_.store.Add(one);
   }
   const MutexLock lock(mutex_);
   return last_numbers_;
 }
 
-std::map<std::string, double> ClipsLoader::Metrics() const {
-  std::map<std::string, double> m;
+std::map<std::string, double> RunLoader::Metrics() const {
   const Numbers latest = LatestNumbers();
-  engine::AddStoreMetrics(latest.store, &m);
-  const engine::PipelineNumbers* numbers = &latest.pipeline;
-  const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
-  const feed::FeedStats& feed = numbers->feed;
-  const fetch::FetchStats& fetch = numbers->fetch;
-  const auto count = [](uint64_t n) { return static_cast<double>(n); };
-  m["forebay_samples_total"] = count(feed.samples);
-  m["forebay_batches_total"] = count(feed.groups);
-  m["forebay_stall_seconds_total"] = seconds(feed.stall);
-  m["forebay_stall_seconds_total{cause=\"cold_start\"}"] = seconds(feed.stall_first);
-  m["forebay_stall_seconds_total{where=\"fetch\"}"] = seconds(feed.stall_fetch);
-  m["forebay_stall_seconds_total{where=\"prepare\"}"] = seconds(feed.stall - feed.stall_fetch);
-  m["forebay_step_duration_seconds"] = numbers->step_s;
-  m["forebay_runway_seconds"] = numbers->runway_s;
-  m["forebay_runway_batches"] = numbers->runway_batches;
-  m["forebay_stage_busy_ratio{stage=\"decode\"}"] = numbers->decode_busy_ratio;
-  m["forebay_decode_busy_seconds_total"] = seconds(feed.decode_busy);
-  m["forebay_store_read_bytes_total"] = count(fetch.bytes_fetched);
-  m["forebay_used_bytes_total"] = count(feed.bytes_used);
-  m["forebay_cache_read_bytes_total{tier=\"memory\"}"] = count(fetch.bytes_from_memory);
-  m["forebay_prefetch_parts_total{outcome=\"useful\"}"] = count(feed.parts_useful);
-  m["forebay_prefetch_parts_total{outcome=\"late\"}"] = count(feed.parts_late);
-  m["forebay_prefetch_parts_total{outcome=\"wasted\"}"] = count(feed.parts_wasted);
-  m["forebay_prefetch_parts_total{outcome=\"failed\"}"] = count(feed.parts_failed);
-  m["forebay_demand_retries_total"] = count(feed.demand_retries);
-  m["forebay_samples_replaced_total"] = count(feed.substitutes);
-  m["forebay_memory_bytes{kind=\"limit\"}"] = static_cast<double>(options_.memory_bytes);
-  m["forebay_memory_bytes{kind=\"reserved\"}"] = count(numbers->budget_used);
-  m["forebay_memory_bytes{kind=\"reserved_peak\"}"] = count(numbers->budget_peak);
-  m["forebay_memory_bytes{kind=\"slabs\"}"] = count(numbers->slab_bytes);
-  m["forebay_memory_bytes{kind=\"outputs\"}"] = count(numbers->output_bytes);
-  m["forebay_memory_bytes{kind=\"memory_tier\"}"] = count(numbers->memory_tier_bytes);
-  return m;
+  std::map<std::string, double> metrics;
+  engine::AddStoreMetrics(latest.store, &metrics);
+  engine::AddPipelineMetrics(latest.pipeline, &metrics);
+  metrics["forebay_memory_bytes{kind=\"limit\"}"] = static_cast<double>(options_.memory_bytes);
+  return metrics;
 }
 
-void ClipsLoader::Close() {
+void RunLoader::Close() {
   (void)LatestNumbers();                     // what Metrics says from now on
   std::shared_ptr<engine::StoreSet> stores;  // both taken down after the lock is gone
   std::shared_ptr<engine::Pipeline> last;
@@ -522,12 +539,11 @@ void ClipsLoader::Close() {
 
 }  // namespace
 
-Result<std::unique_ptr<Loader>> Loader::MakeClips(const ClipsOptions& clips,
-                                                  const LoaderOptions& options,
-                                                  const StoreOptions& store) {
-  FB_RETURN_IF_ERROR(store.Validate());
-  auto loader = std::make_unique<ClipsLoader>(clips, options, store);
-  FB_RETURN_IF_ERROR(loader->Open().WithContext(clips.uri));
+Result<std::unique_ptr<Loader>> Loader::Make(const std::vector<SourceOptions>& sources,
+                                             const LoaderOptions& options,
+                                             const StoreOptions& store) {
+  auto loader = std::make_unique<RunLoader>(options, store);
+  FB_RETURN_IF_ERROR(loader->Open(sources));
   return std::unique_ptr<Loader>(std::move(loader));
 }
 

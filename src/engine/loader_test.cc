@@ -57,7 +57,7 @@ class LoaderTest : public ::testing::Test {
     clips.frames = kFrames;
     clips.step = kStep;
     clips.hop = kHop;
-    auto loader = Loader::MakeClips(clips, options, {});
+    auto loader = Loader::Make({{.name = "", .data = clips}}, options, {});
     EXPECT_TRUE(loader.ok()) << loader.status().ToString();
     return loader.ok() ? *std::move(loader) : nullptr;
   }
@@ -86,7 +86,10 @@ const Array& ArrayOf(const Batch& batch, const std::string& name) {
 }
 
 TEST_F(LoaderTest, gives_every_sample_of_an_epoch_once_with_its_own_pictures) {
-  const auto loader = Make({.batch_size = 2, .epochs = 1, .drop_last = false, .decode_threads = 2});
+  const auto loader = Make({.order = {.tail = TailRule::kPad},
+                            .place = {.batch_size = 2},
+                            .epochs = 1,
+                            .decode_threads = 2});
   ASSERT_NE(loader, nullptr);
   std::set<int64_t> seen;
   while (true) {
@@ -102,13 +105,13 @@ TEST_F(LoaderTest, gives_every_sample_of_an_epoch_once_with_its_own_pictures) {
       double half_frame = 0;
       std::vector<double> times(kFrames);
       ASSERT_TRUE(loader
-                      ->SampleTimes(std::span(&sample, 1), std::span(&scene, 1), times,
+                      ->SampleTimes(0, std::span(&sample, 1), std::span(&scene, 1), times,
                                     std::span(&half_frame, 1))
                       .ok());
       const auto first = static_cast<uint32_t>(std::lround(times[0] * 25));
       for (int camera = 0; camera < 2; ++camera) {
         const Array& pictures = ArrayOf(batch, fmt::format("cam{}", camera));
-        const auto want = Clip(loader->scenes()[static_cast<size_t>(scene)], camera, first);
+        const auto want = Clip(loader->scenes(0)[static_cast<size_t>(scene)], camera, first);
         const auto* got =
             static_cast<const std::byte*>(pictures.data) + static_cast<size_t>(row) * want.size();
         EXPECT_EQ(std::memcmp(got, want.data(), want.size()), 0)
@@ -120,7 +123,7 @@ TEST_F(LoaderTest, gives_every_sample_of_an_epoch_once_with_its_own_pictures) {
 }
 
 TEST_F(LoaderTest, may_be_watched_and_closed_from_other_threads) {
-  const auto loader = Make({.batch_size = 1, .decode_threads = 2});
+  const auto loader = Make({.decode_threads = 2});
   ASSERT_NE(loader, nullptr);
   std::atomic<int> taken = 0;
   std::atomic<bool> closed = false;
@@ -155,7 +158,7 @@ TEST_F(LoaderTest, may_be_watched_and_closed_from_other_threads) {
 }
 
 TEST_F(LoaderTest, keeps_a_taken_batch_whole_after_the_loader_is_gone) {
-  auto loader = Make({.batch_size = 1, .decode_threads = 2});
+  auto loader = Make({.decode_threads = 2});
   ASSERT_NE(loader, nullptr);
   auto next = loader->Next(seconds(60));
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status().ToString();

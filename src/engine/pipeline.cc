@@ -25,21 +25,23 @@ Pipeline::Pipeline(const feed::Dataset&, std::shared_ptr<const std::vector<Objec
       outputs_(feed::OutputPool::Make(options.memory_bytes)) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Make(
-    const feed::Dataset& dataset, std::shared_ptr<store::ObjectStore> store,
+    const feed::Dataset& dataset, std::vector<fetch::StoreOfObjects> stores,
     std::shared_ptr<const std::vector<ObjectVersion>> objects, const PipelineOptions& options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(dataset, std::move(objects), options));
+  FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(options.order));
   FB_ASSIGN_OR_RETURN(pipeline->loop_, sys::EventLoop::Make("fb-coordinator"));
   std::promise<void> wired;
   pipeline->loop_->Post([&] {
-    pipeline->Wire(dataset, std::move(store));
+    pipeline->Wire(dataset, std::move(order), std::move(stores));
     wired.set_value();
   });
   wired.get_future().wait();
   return pipeline;
 }
 
-void Pipeline::Wire(const feed::Dataset& dataset, std::shared_ptr<store::ObjectStore> store) {
-  store_ = store;
+void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
+                    std::vector<fetch::StoreOfObjects> stores) {
+  stores_ = stores;
   const uint64_t batch = options_.slicing.batch_size;
   const auto depth_max = static_cast<int>(std::clamp(kItemsMax / batch, uint64_t{2}, kBatchesMax));
   std::vector<fetch::Tier*> tiers;
@@ -47,13 +49,14 @@ void Pipeline::Wire(const feed::Dataset& dataset, std::shared_ptr<store::ObjectS
     memory_tier_ = std::make_unique<fetch::MemoryTier>(options_.memory_tier_bytes, *loop_);
     tiers.push_back(memory_tier_.get());
   }
-  store_tier_ = std::make_unique<fetch::StoreTier>(std::move(store), objects_, *loop_);
+  store_tier_ = std::make_unique<fetch::StoreTier>(std::move(stores), objects_, *loop_);
   tiers.push_back(store_tier_.get());
   sampler_ = std::make_unique<feed::Sampler>(
-      dataset, feed::Sampler::Options{.order = options_.order,
-                                      .slicing = options_.slicing,
-                                      .epochs = options_.epochs,
-                                      .gap_bytes = fetch::CoalesceCost{}.GapBytes()});
+      dataset, std::move(order),
+      feed::Sampler::Options{.first_of_source = options_.first_of_source,
+                             .slicing = options_.slicing,
+                             .epochs = options_.epochs,
+                             .gap_bytes = fetch::CoalesceCost{}.GapBytes()});
   planner_ = std::make_unique<plan::Planner>(
       *sampler_, plan::RunwayOptions{.fixed_s = options_.runway_s,
                                      .depth_max = depth_max,
@@ -99,7 +102,7 @@ Pipeline::~Pipeline() {
   // What the store's thread still holds of finished reads goes before the store may.
   auto flushed = std::make_shared<std::promise<void>>();
   auto flush = flushed->get_future();
-  store_->executor().Post([flushed = std::move(flushed)] { flushed->set_value(); });
+  stores_.front().store->executor().Post([flushed = std::move(flushed)] { flushed->set_value(); });
   flush.wait_for(kCloseTimeout);
 }
 
@@ -115,6 +118,11 @@ void Pipeline::Taken(Duration step, Duration wait) {
     }
     feeder_->Taken(generation, step, wait);
   });
+}
+
+void Pipeline::SetOrder(order::RunOrder order) {
+  loop_->Post(
+      [this, order = std::move(order)]() mutable { sampler_->set_order(std::move(order)); });
 }
 
 void Pipeline::Restart(uint64_t epoch, uint64_t position) {

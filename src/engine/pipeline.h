@@ -14,14 +14,16 @@
 #include "feed/feeder.h"
 #include "fetch/store_tier.h"
 #include "forebay/status.h"
-#include "order/order.h"
+#include "order/run_order.h"
+#include "order/slicing.h"
 #include "store/object_store.h"
 #include "sys/event_loop.h"
 
 namespace forebay::engine {
 
 struct PipelineOptions {
-  order::OrderSpec order;
+  order::RunSpec order;
+  std::vector<uint64_t> first_of_source = {0};  // see feed::Sampler
   order::Slicing slicing;
   int64_t epochs = -1;
   uint64_t memory_bytes = 0;       // of raw and output bytes in work
@@ -46,9 +48,10 @@ struct PipelineNumbers {
 
 class Pipeline {
  public:
-  // `objects`: what the data set's extents point into. `dataset` must outlive the pipeline.
+  // `objects`: what the data set's extents point into; `stores`: see fetch::StoreTier. `dataset`
+  // must outlive the pipeline.
   static Result<std::unique_ptr<Pipeline>> Make(
-      const feed::Dataset& dataset, std::shared_ptr<store::ObjectStore> store,
+      const feed::Dataset& dataset, std::vector<fetch::StoreOfObjects> stores,
       std::shared_ptr<const std::vector<ObjectVersion>> objects, const PipelineOptions& options);
   // Closes, waiting at most 30 s for what is in flight.
   ~Pipeline();
@@ -62,20 +65,23 @@ class Pipeline {
   void Taken(Duration step, Duration wait);
   // What follows is of the new position; older batches are gone from the delivery.
   void Restart(uint64_t epoch, uint64_t position);
+  // Before a Restart: the order of what follows it.
+  void SetOrder(order::RunOrder order);
   // Any thread; waits for the coordinator, at most a second (then kDeadlineExceeded).
   Result<PipelineNumbers> Numbers();
 
  private:
   Pipeline(const feed::Dataset& dataset, std::shared_ptr<const std::vector<ObjectVersion>> objects,
            const PipelineOptions& options);
-  void Wire(const feed::Dataset& dataset, std::shared_ptr<store::ObjectStore> store);
+  void Wire(const feed::Dataset& dataset, order::RunOrder order,
+            std::vector<fetch::StoreOfObjects> stores);
   PipelineNumbers Collect() const;
 
   PipelineOptions options_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   uint64_t generation_ = 0;  // consumer's thread
   feed::Delivery delivery_;
-  std::shared_ptr<store::ObjectStore> store_;
+  std::vector<fetch::StoreOfObjects> stores_;
   std::shared_ptr<SlabPool> slabs_;
   std::shared_ptr<feed::OutputPool> outputs_;
   std::unique_ptr<sys::EventLoop> loop_;

@@ -12,6 +12,7 @@
 #include "base/extent.h"
 #include "base/slab_pool.h"
 #include "forebay/status.h"
+#include "order/block_table.h"
 
 namespace forebay::feed {
 
@@ -62,6 +63,8 @@ class Dataset {
   virtual Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const = 0;
   // "scene a, front at 3.2 s": for error texts.
   virtual std::string DescribeSample(uint64_t sample) const = 0;
+  // For a shuffle in two levels: samples of one block lie together, in objects or in time.
+  virtual order::BlockTable blocks() const { return order::BlockTable::Uniform(sample_count(), 1); }
   // No sample's slabs take more.
   virtual uint64_t raw_bytes_max() const = 0;
 };

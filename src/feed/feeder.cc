@@ -90,6 +90,7 @@ Feeder::Group& Feeder::GroupFor(const plan::PlanItem& planned, const SampleWork&
     ready.global_samples = work.batch_samples;
     ready.rows = work.rows;
     ready.samples.resize(work.rows);
+    ready.sources.resize(work.rows);
     ready.pads.resize(work.rows);
     ready.block = outputs_->Take(std::max<uint64_t>(planned.item.group_output_bytes, 1));
   }
@@ -117,7 +118,8 @@ void Feeder::StartItem(plan::PlanItem planned) {
 // From a planned sample to its fetch; also for a substitute in the same slot.
 void Feeder::Begin(Slot& slot, store::Priority priority) {
   const SampleWork& work = *slot.work;
-  slot.group->ready.samples[work.row] = static_cast<int64_t>(work.sample);
+  slot.group->ready.samples[work.row] = static_cast<int64_t>(work.place.sample);
+  slot.group->ready.sources[work.row] = static_cast<int32_t>(work.place.source);
   slot.asked = coordinator_.Now();
   slot.status = work.plan_status;
   slot.state = State::kFetching;

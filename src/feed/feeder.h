@@ -36,7 +36,8 @@ struct ReadyGroup {
   uint64_t global_samples = 0;  // what the position advances by
   uint64_t rows = 0;
   std::shared_ptr<std::byte> block;  // the data set's arrays, one after the other
-  std::vector<int64_t> samples;      // per row
+  std::vector<int64_t> samples;      // per row, of its source
+  std::vector<int32_t> sources;      // per row
   std::vector<bool> pads;            // per row
   std::vector<uint64_t> skipped;     // positions whose sample was replaced
   Status status;                     // not OK: the first bad sample's error

@@ -5,16 +5,20 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "feed/dataset.h"
-#include "order/order.h"
+#include "order/run_order.h"
+#include "order/slicing.h"
 #include "plan/schedule_source.h"
 
 namespace forebay::feed {
 
 // What the sampler attaches to an item.
 struct SampleWork : plan::Work {
-  uint64_t sample = 0;
+  uint64_t sample = 0;  // of the data set, all its sources numbered through
+  order::Place place;   // which source's sample that is
   uint64_t epoch = 0;
   uint64_t position = 0;  // of the sample in the epoch, over all ranks
   bool pad = false;
@@ -30,33 +34,34 @@ struct SampleWork : plan::Work {
 class Sampler : public plan::ScheduleSource {
  public:
   struct Options {
-    order::OrderSpec order;
+    // Sample s of source i is sample first_of_source[i] + s of the data set.
+    std::vector<uint64_t> first_of_source = {0};
     order::Slicing slicing;
     int64_t epochs = -1;  // -1: no end
     uint64_t gap_bytes = 0;
   };
-  Sampler(const Dataset& dataset, const Options& options);
+  Sampler(const Dataset& dataset, order::RunOrder order, Options options);
 
   // Goes on from this position; the number of epochs counts from epoch 0.
   void Seek(uint64_t epoch, uint64_t position);
   Result<std::optional<plan::WorkItem>> Next() override;
+  // Seek comes next.
+  void set_order(order::RunOrder order) { order_ = std::move(order); }
   void set_gap_bytes(uint64_t gap_bytes) { options_.gap_bytes = gap_bytes; }
 
   // The item of the same place with substitute number `attempt`.
-  plan::WorkItem Substitute(const SampleWork& bad) const;
-  // When the sample of this work comes next: its position in the next epoch, as a number that
-  // grows with time.
-  uint64_t NextUse(const SampleWork& work);
+  plan::WorkItem Substitute(const SampleWork& bad);
+  // When the sample of this work comes next, as a number that grows with time.
+  uint64_t NextUse(const SampleWork& work) { return order_.NextUse(work.epoch, work.position); }
 
  private:
-  plan::WorkItem Make(const order::BatchSlice& slice, uint64_t row) const;
+  bool NextSlice();
+  plan::WorkItem Make(const order::BatchSlice& slice, uint64_t row);
   void Plan(SampleWork& work, plan::WorkItem& item) const;
 
   const Dataset& dataset_;
+  order::RunOrder order_;
   Options options_;
-  std::optional<order::EpochOrder> order_;
-  std::optional<order::EpochOrder> next_order_;
-  uint64_t next_order_epoch_ = 0;
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
   std::optional<order::BatchSlice> slice_;

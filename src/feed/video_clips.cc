@@ -367,6 +367,12 @@ Result<std::unique_ptr<SampleDecoder>> VideoClips::MakeDecoder() const {
       std::make_unique<ClipDecoder>(catalog_, std::move(decoder), formats_));
 }
 
+order::BlockTable VideoClips::blocks() const {
+  std::vector<uint64_t> clips;
+  for (const Scene& scene : scenes_) clips.push_back(scene.starts.size());
+  return order::BlockTable::Ragged(clips);
+}
+
 std::string VideoClips::DescribeSample(uint64_t sample) const {
   const auto [scene, start] = SceneAndStart(sample);
   return fmt::format("scene '{}' from frame {} at {:.3f} s", scene_names_[scene], start,

@@ -38,8 +38,10 @@ class VideoClips : public Dataset {
   Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
+  order::BlockTable blocks() const override;  // a scene each
   uint64_t raw_bytes_max() const override { return raw_bytes_max_; }
 
+  size_t frames() const { return options_.frames; }
   const std::vector<std::string>& scenes() const { return scene_names_; }
   // Scene of the sample; times of its frames in the first camera (size `frames`), half a frame.
   struct Times {

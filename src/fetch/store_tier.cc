@@ -1,6 +1,7 @@
 #include "fetch/store_tier.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/assert.h"
@@ -19,10 +20,12 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
  public:
   using OnAnswers = std::function<void(std::vector<Answer>, bool last)>;
 
-  Group(std::shared_ptr<store::ObjectStore> store,
+  Group(std::shared_ptr<const std::vector<StoreOfObjects>> stores,
         std::shared_ptr<const std::vector<ObjectVersion>> objects, std::vector<Piece> pieces,
         OnAnswers on_answers)
-      : store_(std::move(store)), objects_(std::move(objects)), on_answers_(std::move(on_answers)) {
+      : stores_(std::move(stores)),
+        objects_(std::move(objects)),
+        on_answers_(std::move(on_answers)) {
     for (Piece& piece : pieces) reads_.push_back({.piece = std::move(piece)});
     open_ = reads_.size();
   }
@@ -37,19 +40,20 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     Flush();
     if (std::exchange(promoted_, true)) return;
     for (const Read& read : reads_) {
-      if (!read.done) store_->Promote(read.op);
+      if (!read.done) read.store->Promote(read.op);
     }
   }
 
   void Cancel() {
     for (const Read& read : reads_) {
-      if (!read.done) store_->Cancel(read.op);
+      if (!read.done) read.store->Cancel(read.op);
     }
   }
 
  private:
   struct Read {
     Piece piece;
+    store::ObjectStore* store = nullptr;
     store::ObjectStore::OpId op = 0;
     Time asked{};
     bool done = false;
@@ -58,24 +62,31 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   void StartOne(size_t i, store::Priority priority, Time deadline) {
     Read& read = reads_[i];
     const ObjectVersion& object = (*objects_)[read.piece.extent.object];
-    read.asked = store_->executor().Now();
+    read.store = StoreOf(read.piece.extent.object);
+    read.asked = read.store->executor().Now();
     store::ReadRequest request;
     request.key = object.key;
     request.etag = object.etag;
     request.range = read.piece.extent.range;
     request.target = read.piece.target;
     request.options = {.deadline = deadline, .priority = priority};
-    read.op = store_->StartRead(std::move(request),
-                                [self = shared_from_this(), i](Result<store::ReadResult> result) {
-                                  self->OnOne(i, std::move(result));
-                                });
+    read.op = read.store->StartRead(
+        std::move(request), [self = shared_from_this(), i](Result<store::ReadResult> result) {
+          self->OnOne(i, std::move(result));
+        });
+  }
+
+  store::ObjectStore* StoreOf(uint32_t object) const {
+    const auto after =
+        std::ranges::upper_bound(*stores_, object, {}, &StoreOfObjects::first_object);
+    return std::prev(after)->store.get();
   }
 
   void OnOne(size_t i, Result<store::ReadResult> result) {
     Read& read = reads_[i];
     read.done = true;
     Answer answer{.piece = i, .extent = read.piece.extent, .status = {}, .report = {}};
-    answer.report.total = store_->executor().Now() - read.asked;
+    answer.report.total = read.store->executor().Now() - read.asked;
     if (result.ok()) {
       answer.report.first_byte = result->first_byte;
       answer.report.attempts = result->attempts;
@@ -94,7 +105,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     on_answers_(std::exchange(answers_, {}), reported_last_);
   }
 
-  std::shared_ptr<store::ObjectStore> store_;
+  std::shared_ptr<const std::vector<StoreOfObjects>> stores_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   OnAnswers on_answers_;
   std::vector<Read> reads_;
@@ -105,13 +116,18 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   bool reported_last_ = false;
 };
 
-StoreTier::StoreTier(std::shared_ptr<store::ObjectStore> store,
+StoreTier::StoreTier(std::vector<StoreOfObjects> stores,
                      std::shared_ptr<const std::vector<ObjectVersion>> objects,
                      Executor& coordinator)
-    : store_(std::move(store)),
+    : stores_(std::make_shared<const std::vector<StoreOfObjects>>(std::move(stores))),
       objects_(std::move(objects)),
       coordinator_(coordinator),
-      self_(std::make_shared<StoreTier*>(this)) {}
+      self_(std::make_shared<StoreTier*>(this)) {
+  FB_ASSERT(!stores_->empty() && stores_->front().first_object == 0);
+  for (const StoreOfObjects& store : *stores_) {
+    FB_ASSERT(&store.store->executor() == &StoreExecutor());
+  }
+}
 
 StoreTier::~StoreTier() {
   FB_ASSERT(open_.empty());  // the fetcher drains before it goes
@@ -128,22 +144,22 @@ Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, 
       if (*self != nullptr) (*self)->Deliver(ticket, std::move(answers), last);
     });
   };
-  auto group = std::make_shared<Group>(store_, objects_, std::move(pieces), std::move(deliver));
+  auto group = std::make_shared<Group>(stores_, objects_, std::move(pieces), std::move(deliver));
   open_[ticket] = {group, sink};
-  store_->executor().Post([group, priority, deadline] { group->Start(priority, deadline); });
+  StoreExecutor().Post([group, priority, deadline] { group->Start(priority, deadline); });
   return ticket;
 }
 
 void StoreTier::Promote(Ticket ticket) {
   const auto it = open_.find(ticket);
   if (it == open_.end()) return;
-  store_->executor().Post([group = it->second.group] { group->Promote(); });
+  StoreExecutor().Post([group = it->second.group] { group->Promote(); });
 }
 
 void StoreTier::Cancel(Ticket ticket) {
   const auto it = open_.find(ticket);
   if (it == open_.end()) return;
-  store_->executor().Post([group = it->second.group] { group->Cancel(); });
+  StoreExecutor().Post([group = it->second.group] { group->Cancel(); });
 }
 
 void StoreTier::Deliver(Ticket ticket, std::vector<Answer> answers, bool last) {

@@ -10,10 +10,17 @@
 
 namespace forebay::fetch {
 
+// The store of the objects from this one on.
+struct StoreOfObjects {
+  uint32_t first_object = 0;
+  std::shared_ptr<store::ObjectStore> store;
+};
+
 class StoreTier : public Tier {
  public:
-  // `objects` is what extents' object indices point into.
-  StoreTier(std::shared_ptr<store::ObjectStore> store,
+  // `objects` is what extents' object indices point into. `stores` by first object, the first from
+  // 0; all of them live on one executor.
+  StoreTier(std::vector<StoreOfObjects> stores,
             std::shared_ptr<const std::vector<ObjectVersion>> objects, Executor& coordinator);
   ~StoreTier() override;
 
@@ -26,9 +33,10 @@ class StoreTier : public Tier {
  private:
   class Group;
   struct Answer;
+  Executor& StoreExecutor() const { return stores_->front().store->executor(); }
   void Deliver(Ticket ticket, std::vector<Answer> answers, bool last);
 
-  std::shared_ptr<store::ObjectStore> store_;
+  std::shared_ptr<const std::vector<StoreOfObjects>> stores_;
   std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   Executor& coordinator_;
   Ticket next_ticket_ = 1;

@@ -24,6 +24,13 @@ struct HedgeCounters {
   uint64_t won = 0;           // ... that were faster
   uint64_t wasted_bytes = 0;  // that arrived for the request that lost
   uint64_t refused = 0;       // late reads that got none: budget, memory, or the server's overload
+
+  void Add(const HedgeCounters& other) {
+    started += other.started;
+    won += other.won;
+    wasted_bytes += other.wasted_bytes;
+    refused += other.refused;
+  }
 };
 
 class HedgeStore final : public Decorator<HedgeStore> {

@@ -34,6 +34,28 @@ Duration LatencyHistogram::Quantile(double q) const {
   return UpperEdge(kBuckets - 1);
 }
 
+void LatencyHistogram::Add(const LatencyHistogram& other) {
+  for (size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+}
+
+void VerbCounters::Add(const VerbCounters& other) {
+  for (size_t i = 0; i < kCodes; ++i) {
+    results[i] += other.results[i];
+    retries[i] += other.retries[i];
+  }
+  bytes += other.bytes;
+  first_byte.Add(other.first_byte);
+  total.Add(other.total);
+}
+
+void StoreCounters::Add(const StoreCounters& other) {
+  for (size_t i = 0; i < kVerbs; ++i) verbs[i].Add(other.verbs[i]);
+  in_flight += other.in_flight;
+  hedges.Add(other.hedges);
+}
+
 uint64_t VerbCounters::finished() const {
   return std::accumulate(results.begin(), results.end(), uint64_t{0});
 }

@@ -21,6 +21,7 @@ class LatencyHistogram {
   static constexpr size_t kBuckets = 48;
 
   void Add(Duration time);
+  void Add(const LatencyHistogram& other);
   uint64_t count() const { return count_; }
   Duration sum() const { return sum_; }
   // The upper edge of the bucket that holds the quantile, 0 < q <= 1; zero when empty.
@@ -41,6 +42,7 @@ struct VerbCounters {
   LatencyHistogram first_byte;             // reads: of the successful attempt
   LatencyHistogram total;                  // all attempts and waits, of those that succeeded
 
+  void Add(const VerbCounters& other);
   uint64_t finished() const;
   uint64_t errors() const { return finished() - results[0]; }
   uint64_t retried() const;
@@ -52,6 +54,7 @@ struct StoreCounters {
   HedgeCounters hedges;
 
   VerbCounters& of(Verb verb) { return verbs[static_cast<size_t>(verb)]; }
+  void Add(const StoreCounters& other);
   const VerbCounters& of(Verb verb) const { return verbs[static_cast<size_t>(verb)]; }
 };
 

@@ -49,7 +49,7 @@ Result<Pipe> MakePipe() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the child
-  const pid_t child = ::vfork();  // NOLINT(bugprone-unsafe-functions)
+  const pid_t child = ::vfork();                // NOLINT(bugprone-unsafe-functions)
   if (child == 0) {
     ::setpgid(0, 0);  // so that what it starts can be ended with it
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -27,14 +27,13 @@ int main(int argc, char** argv) {
   const auto put = (*store)->Put(uri, std::as_bytes(std::span(text)));
   if (!put.ok()) return Fail(put.status());
   std::string back(text.size(), '\0');
-  forebay::Status read =
-      (*store)->ReadRange(uri, *put, 0, std::as_writable_bytes(std::span(back)));
+  forebay::Status read = (*store)->ReadRange(uri, *put, 0, std::as_writable_bytes(std::span(back)));
   if (!read.ok()) return Fail(std::move(read).WithContext("reading it back"));
   const auto video = forebay::Video::Open(argv[2], {}, {});
   if (!video.ok()) return Fail(video.status());
   forebay::ClipsOptions clips;
   clips.uri = argv[1];
-  const auto loader = forebay::Loader::MakeClips(clips, {}, {});
+  const auto loader = forebay::Loader::Make({{.name = "", .data = clips}}, {}, {});
   if (loader.code() != forebay::Code::kNotFound) return Fail(loader.status());  // no catalog
   std::printf("%s, %u frames\n", back.c_str(), (*video)->frame_count());
   return 0;

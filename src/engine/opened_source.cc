@@ -1,0 +1,84 @@
+#include "engine/opened_source.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/open_catalog.h"
+
+namespace forebay::engine {
+namespace {
+
+Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+
+Status Check(const ClipsOptions& clips) {
+  const auto positive = [&](const char* name, int64_t value) {
+    return value > 0 ? Status() : Bad(fmt::format("{} is {}: it must be at least 1", name, value));
+  };
+  FB_RETURN_IF_ERROR(positive("frames", clips.frames));
+  FB_RETURN_IF_ERROR(positive("step", clips.step));
+  FB_RETURN_IF_ERROR(positive("hop", clips.hop));
+  if (clips.uri.empty()) return Bad("uri is empty");
+  if ((clips.width > 0) != (clips.height > 0) || clips.width < 0 || clips.height < 0) {
+    return Bad(fmt::format("size {}x{}: give both, or neither", clips.width, clips.height));
+  }
+  if (clips.width > 16384 || clips.height > 16384) return Bad("a size over 16384 is refused");
+  return {};
+}
+
+Result<OpenedSource> OpenClips(StoreSet& stores, const ClipsOptions& clips) {
+  FB_RETURN_IF_ERROR(Check(clips));
+  OpenedSource source;
+  FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(clips.uri));
+  const std::string prefix = PrefixOf(source.root);
+  FB_ASSIGN_OR_RETURN(const auto catalog, OpenCatalog(stores, clips.uri, clips.catalog));
+  source.catalog_hash = catalog->content_hash();
+  for (uint32_t i = 0; i < catalog->object_count(); ++i) {
+    const catalog::CatalogObject& object = catalog->object(i);
+    source.objects.push_back({prefix + object.key, object.size, object.etag});
+  }
+  feed::VideoClipsOptions wanted;
+  wanted.pattern = clips.pattern;
+  wanted.cameras = clips.cameras;
+  wanted.frames = static_cast<uint32_t>(clips.frames);
+  wanted.step = static_cast<uint32_t>(clips.step);
+  wanted.hop = static_cast<uint32_t>(clips.hop);
+  wanted.width = clips.width;
+  wanted.height = clips.height;
+  wanted.chw = clips.chw;
+  FB_ASSIGN_OR_RETURN(auto dataset, feed::VideoClips::Make(catalog, wanted));
+  for (const std::string& line : dataset->left_out()) {
+    Log(LogLevel::kWarn, fmt::format("left out: {}", line));
+  }
+  source.spec = fmt::format("clips/1 pattern={} cameras={} frames={} step={} hop={}", clips.pattern,
+                            fmt::join(clips.cameras, ","), clips.frames, clips.step, clips.hop);
+  source.clips = dataset.get();
+  source.dataset = std::move(dataset);
+  return source;
+}
+
+}  // namespace
+
+Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
+                                              const StoreOptions& store) {
+  FB_RETURN_IF_ERROR(store.Validate());
+  if (sources.empty()) return Bad("no data set is given");
+  FB_ASSIGN_OR_RETURN(const auto stores, StoreSet::Make(store));
+  std::vector<OpenedSource> opened;
+  for (const SourceOptions& source : sources) {
+    Result<OpenedSource> one = OpenClips(*stores, source.data);
+    if (!one.ok()) return std::move(one).status().WithContext(source.data.uri);
+    opened.push_back(*std::move(one));
+    opened.back().name = source.name;
+  }
+  return opened;
+}
+
+std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source) {
+  return std::make_shared<const order::BlockTable>(source.dataset->blocks());
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,36 @@
+// A data set of a run, opened: its catalog read, its samples numbered, its objects known.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/extent.h"
+#include "engine/store_set.h"
+#include "feed/dataset.h"
+#include "feed/video_clips.h"
+#include "forebay/dataset.h"
+#include "order/block_table.h"
+#include "store/uri.h"
+
+namespace forebay::engine {
+
+struct OpenedSource {
+  std::string name;
+  std::string spec;  // what a sample is, as "kind/version field=value ..."
+  std::string catalog_hash;
+  store::Uri root;  // its bucket
+  std::vector<ObjectVersion> objects;
+  std::unique_ptr<feed::Dataset> dataset;
+  const feed::VideoClips* clips = nullptr;  // `dataset`, where it is that
+};
+
+// Reads catalogs with a store set of its own, gone when this returns: no thread is left. Errors
+// carry the source's URI.
+Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
+                                              const StoreOptions& store);
+
+// Samples per block of a source for a block shuffle.
+std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source);
+
+}  // namespace forebay::engine

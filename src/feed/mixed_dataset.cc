@@ -1,0 +1,114 @@
+#include "feed/mixed_dataset.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace forebay::feed {
+namespace {
+
+// What a part planned, its extents numbered as it numbers them.
+struct PartPlan {
+  size_t part = 0;
+  SamplePlan plan;
+};
+
+std::string TextOf(const SampleArray& array) {
+  return fmt::format("{} {}[{}]", array.name, array.dtype, fmt::join(array.shape, ", "));
+}
+
+Status CheckSame(const MixedDataset::Part& first, const MixedDataset::Part& other) {
+  const auto& a = first.dataset->arrays();
+  const auto& b = other.dataset->arrays();
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string in_a = i < a.size() ? TextOf(a[i]) : "nothing";
+    const std::string in_b = i < b.size() ? TextOf(b[i]) : "nothing";
+    if (in_a != in_b) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("a mixture's sources must give equal arrays: '{}' has {}, '{}' has "
+                                "{}",
+                                first.name, in_a, other.name, in_b));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// Makes a part's decoder when its first sample comes.
+class MixedDataset::Decoder : public SampleDecoder {
+ public:
+  explicit Decoder(const MixedDataset& mixed) : mixed_(mixed), of_part_(mixed.parts_.size()) {}
+
+  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
+                std::span<const MutableBytes> arrays) override {
+    const auto& of = *static_cast<const PartPlan*>(plan.detail.get());
+    auto& decoder = of_part_[of.part];
+    if (!decoder) {
+      FB_ASSIGN_OR_RETURN(decoder, mixed_.parts_[of.part].dataset->MakeDecoder());
+    }
+    const DecodeUnit& range = of.plan.units[unit];
+    const UnitBytes own{std::span(of.plan.extents).subspan(range.first_extent, range.extent_count),
+                        bytes.buffers};
+    return decoder->Decode(of.plan, unit, own, arrays);
+  }
+
+ private:
+  const MixedDataset& mixed_;
+  std::vector<std::unique_ptr<SampleDecoder>> of_part_;
+};
+
+MixedDataset::MixedDataset(std::vector<Part> parts) : parts_(std::move(parts)) {
+  for (const Part& part : parts_) {
+    first_sample_.push_back(first_sample_.back() + part.dataset->sample_count());
+  }
+}
+
+Result<std::unique_ptr<MixedDataset>> MixedDataset::Make(std::vector<Part> parts) {
+  FB_ASSERT(!parts.empty());
+  for (const Part& part : parts) FB_RETURN_IF_ERROR(CheckSame(parts[0], part));
+  return std::unique_ptr<MixedDataset>(new MixedDataset(std::move(parts)));
+}
+
+size_t MixedDataset::PartOf(uint64_t sample) const {
+  FB_ASSERT(sample < sample_count());
+  return static_cast<size_t>(std::ranges::upper_bound(first_sample_, sample) -
+                             first_sample_.begin()) -
+         1;
+}
+
+Result<SamplePlan> MixedDataset::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
+  const size_t part = PartOf(sample);
+  auto of = std::make_shared<PartPlan>();
+  of->part = part;
+  FB_ASSIGN_OR_RETURN(of->plan,
+                      parts_[part].dataset->PlanSample(sample - first_sample_[part], gap_bytes));
+  SamplePlan plan;
+  plan.extents = of->plan.extents;
+  for (Extent& extent : plan.extents) extent.object += parts_[part].first_object;
+  plan.units = of->plan.units;
+  plan.detail = std::move(of);
+  return plan;
+}
+
+Result<std::unique_ptr<SampleDecoder>> MixedDataset::MakeDecoder() const {
+  return std::unique_ptr<SampleDecoder>(std::make_unique<Decoder>(*this));
+}
+
+std::string MixedDataset::DescribeSample(uint64_t sample) const {
+  const size_t part = PartOf(sample);
+  return fmt::format("{}: {}", parts_[part].name,
+                     parts_[part].dataset->DescribeSample(sample - first_sample_[part]));
+}
+
+uint64_t MixedDataset::raw_bytes_max() const {
+  uint64_t most = 0;
+  for (const Part& part : parts_) most = std::max(most, part.dataset->raw_bytes_max());
+  return most;
+}
+
+}  // namespace forebay::feed

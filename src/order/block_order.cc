@@ -1,0 +1,127 @@
+#include "order/block_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/random.h"
+
+namespace forebay::order {
+namespace {
+
+constexpr uint64_t kStreamsKept = 4096;  // windows remembered
+
+}  // namespace
+
+BlockOrder::BlockOrder(std::shared_ptr<const BlockTable> table, const BlockShuffle& shuffle,
+                       uint64_t key)
+    : table_(std::move(table)),
+      shuffle_(shuffle),
+      key_(key),
+      blocks_(table_->blocks(), DeriveKey(key, HashName("blocks/v1"))) {
+  FB_ASSERT(shuffle.window_blocks > 0 && shuffle.streams > 0 && shuffle.run > 0);
+  const uint64_t samples = table_->samples();
+  const Wide wanted = table_->blocks() == 0
+                          ? Wide{1}
+                          : static_cast<Wide>(samples) * shuffle.window_blocks / table_->blocks();
+  window_samples_ = std::max<uint64_t>(1, static_cast<uint64_t>(std::min<Wide>(wanted, samples)));
+  const Wide round = static_cast<Wide>(shuffle.streams) * shuffle.run;
+  stream_samples_ =
+      round > samples ? 0
+                      : static_cast<uint64_t>(samples / static_cast<uint64_t>(round)) * shuffle.run;
+  windows_.resize(std::min(shuffle.streams, kStreamsKept) + 1);
+  if (table_->uniform()) {
+    if (table_->blocks() > 0) short_rank_ = blocks_.Inverse(table_->blocks() - 1);
+    return;
+  }
+  firsts_.reserve(table_->blocks() + 1);
+  uint64_t laid = 0;
+  for (uint64_t rank = 0; rank < table_->blocks(); ++rank) {
+    firsts_.push_back(laid);
+    laid += table_->SizeOf(blocks_.At(rank));
+  }
+  firsts_.push_back(laid);
+}
+
+BlockOrder::InStream BlockOrder::StreamAt(uint64_t position) const {
+  FB_ASSERT(position < table_->samples());
+  const uint64_t equal = stream_samples_ * shuffle_.streams;
+  if (position >= equal) {
+    return {shuffle_.streams, position - equal, equal, table_->samples() - equal};
+  }
+  const uint64_t turn = position / shuffle_.run;
+  const uint64_t stream = turn % shuffle_.streams;
+  return {stream, turn / shuffle_.streams * shuffle_.run + position % shuffle_.run,
+          stream * stream_samples_, stream_samples_};
+}
+
+BlockOrder::InStream BlockOrder::StreamHolding(uint64_t laid) const {
+  const uint64_t equal = stream_samples_ * shuffle_.streams;
+  if (laid >= equal) {
+    return {shuffle_.streams, laid - equal, equal, table_->samples() - equal};
+  }
+  const uint64_t stream = laid / stream_samples_;
+  return {stream, laid % stream_samples_, stream * stream_samples_, stream_samples_};
+}
+
+uint64_t BlockOrder::PositionIn(const InStream& place) const {
+  if (place.stream == shuffle_.streams) return place.first + place.index;
+  const uint64_t turn = place.index / shuffle_.run * shuffle_.streams + place.stream;
+  return turn * shuffle_.run + place.index % shuffle_.run;
+}
+
+const Permutation& BlockOrder::WindowAt(const InStream& place, uint64_t window) {
+  Window& kept = windows_[place.stream % windows_.size()];
+  if (kept.stream != place.stream || kept.window != window || !kept.permutation) {
+    const uint64_t size = std::min(window_samples_, place.length - window * window_samples_);
+    kept.permutation.emplace(
+        size, DeriveKey(DeriveKey(DeriveKey(key_, HashName("window/v1")), place.stream), window));
+    kept.stream = place.stream;
+    kept.window = window;
+  }
+  return *kept.permutation;
+}
+
+uint64_t BlockOrder::FirstLaid(uint64_t rank) const {
+  if (!table_->uniform()) return firsts_[rank];
+  const uint64_t lacking =
+      rank > short_rank_ ? table_->uniform_samples() - table_->SizeOf(table_->blocks() - 1) : 0;
+  return rank * table_->uniform_samples() - lacking;
+}
+
+uint64_t BlockOrder::RankOfLaid(uint64_t laid) const {
+  if (!table_->uniform()) {
+    return static_cast<uint64_t>(std::ranges::upper_bound(firsts_, laid) - firsts_.begin()) - 1;
+  }
+  const uint64_t size = table_->uniform_samples();
+  const uint64_t last = table_->SizeOf(table_->blocks() - 1);
+  const uint64_t short_first = short_rank_ * size;
+  if (laid < short_first) return laid / size;
+  return laid < short_first + last ? short_rank_ : (laid + (size - last)) / size;
+}
+
+uint64_t BlockOrder::At(uint64_t position) {
+  const InStream place = StreamAt(position);
+  const uint64_t window = place.index / window_samples_;
+  const uint64_t first = window * window_samples_;
+  const uint64_t laid = place.first + first + WindowAt(place, window).At(place.index - first);
+  const uint64_t rank = RankOfLaid(laid);
+  return table_->FirstOf(blocks_.At(rank)) + (laid - FirstLaid(rank));
+}
+
+uint64_t BlockOrder::PositionOf(uint64_t sample) {
+  const uint64_t block = table_->BlockOf(sample);
+  const uint64_t laid = FirstLaid(blocks_.Inverse(block)) + (sample - table_->FirstOf(block));
+  InStream place = StreamHolding(laid);
+  const uint64_t window = place.index / window_samples_;
+  const uint64_t first = window * window_samples_;
+  place.index = first + WindowAt(place, window).Inverse(place.index - first);
+  return PositionIn(place);
+}
+
+uint64_t BlockOrder::WindowOf(uint64_t position) const {
+  const InStream place = StreamAt(position);
+  return place.stream << 40 | place.index / window_samples_;
+}
+
+}  // namespace forebay::order

@@ -1,0 +1,70 @@
+// The two-level shuffle of one epoch: the blocks are permuted, laid end to end and cut into P equal
+// streams; each stream is shuffled inside windows of about W blocks; the epoch takes `run`
+// positions from each stream in turn. A block's samples are therefore used within a short time, on
+// few ranks, so that one range read serves many of them.
+//
+// Version 1; its outputs are frozen by tests. Exact for every number of samples: what is left over
+// when streams are cut equal is one more, shorter stream at the end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "order/block_table.h"
+#include "order/permutation.h"
+
+namespace forebay::order {
+
+struct BlockShuffle {
+  uint64_t window_blocks = 16;  // W: open at a time, per stream
+  uint64_t streams = 1;         // P: fixed for the run, whatever the world size
+  // Positions taken from one stream before the next: at best a rank's batch, so that with P ranks
+  // each one reads a stream of its own.
+  uint64_t run = 64;
+  bool operator==(const BlockShuffle&) const = default;
+};
+
+// Not thread-safe: keeps the windows that it used last.
+class BlockOrder {
+ public:
+  BlockOrder(std::shared_ptr<const BlockTable> table, const BlockShuffle& shuffle, uint64_t key);
+  uint64_t At(uint64_t position);
+  uint64_t PositionOf(uint64_t sample);
+  // Which window a position is served from: (stream, window) as one number that grows inside a
+  // stream. Blocks of older windows of the stream are done with.
+  uint64_t WindowOf(uint64_t position) const;
+
+ private:
+  // A position's place in the streams.
+  struct InStream {
+    uint64_t stream = 0;
+    uint64_t index = 0;   // in the stream
+    uint64_t first = 0;   // where the stream begins, in the laid-out blocks
+    uint64_t length = 0;  // of the stream
+  };
+  struct Window {
+    uint64_t stream = 0;
+    uint64_t window = 0;
+    std::optional<Permutation> permutation;
+  };
+  InStream StreamAt(uint64_t position) const;
+  InStream StreamHolding(uint64_t laid) const;  // of a place in the laid-out blocks
+  uint64_t PositionIn(const InStream& place) const;
+  const Permutation& WindowAt(const InStream& place, uint64_t window);
+  uint64_t FirstLaid(uint64_t rank) const;  // of the block that was permuted to `rank`
+  uint64_t RankOfLaid(uint64_t laid) const;
+
+  std::shared_ptr<const BlockTable> table_;
+  BlockShuffle shuffle_;
+  uint64_t window_samples_ = 1;
+  uint64_t stream_samples_ = 0;  // of each of the equal streams
+  uint64_t key_ = 0;
+  Permutation blocks_;
+  uint64_t short_rank_ = 0;       // uniform: where the last, shorter block went
+  std::vector<uint64_t> firsts_;  // ragged: FirstLaid of every rank, then samples
+  std::vector<Window> windows_;   // the last one used of each stream
+};
+
+}  // namespace forebay::order
