@@ -6,9 +6,9 @@
 // first range within a millisecond. Positions are asked for one after the other, as a run does, and
 // far apart, as a search does.
 #include <fmt/core.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -20,10 +20,11 @@
 namespace forebay {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double Seconds(Clock::time_point from) {
-  return std::chrono::duration<double>(Clock::now() - from).count();
+// CPU time of this thread: other programs do not count.
+double Now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 double Median(std::vector<double> values) {
@@ -57,18 +58,18 @@ void Measure(const char* name, uint64_t samples, const order::RunSpec& spec, int
   std::vector<double> far_apart;
   uint64_t sum = 0;
   for (int round = 0; round < rounds; ++round) {
-    auto start = Clock::now();
+    double start = Now();
     const uint64_t first = epoch / 3;
     for (uint64_t i = 0; i < kCount; ++i) sum += order->At(0, (first + i) % epoch).sample;
-    in_a_row.push_back(Seconds(start) / kCount * 1e9);
-    start = Clock::now();
+    in_a_row.push_back((Now() - start) / kCount * 1e9);
+    start = Now();
     constexpr uint64_t kFew = kCount / 100;
     uint64_t at = 0;
     for (uint64_t i = 0; i < kFew; ++i) {
       at = (at + epoch / 3 * 2 + 12345) % epoch;
       sum += order->At(0, at).sample;
     }
-    far_apart.push_back(Seconds(start) / kFew * 1e9);
+    far_apart.push_back((Now() - start) / kFew * 1e9);
   }
   fmt::print("{:>14} samples  {:<28} {:6.1f} ns in a row, {:7.1f} ns far apart ({:x})\n", samples,
              name, Median(in_a_row), Median(far_apart), sum & 0xff);
@@ -101,13 +102,13 @@ void MeasureResume(const order::RunSpec& spec, const char* name, int rounds) {
   const Records records(kSamples);
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
-    const auto start = Clock::now();
+    const double start = Now();
     auto order = order::RunOrder::Make(spec);
     feed::Sampler sampler(records, *std::move(order), {});
     sampler.Seek(3, 1'000'000'000);
     auto item = sampler.Next();
     if (!item.ok() || !*item || (**item).extents.empty()) std::exit(1);
-    times.push_back(Seconds(start) * 1e6);
+    times.push_back((Now() - start) * 1e6);
   }
   fmt::print(
       "resume at 10^9 of 10^10, {}: {:.1f} us to the first range (median of {}), target "

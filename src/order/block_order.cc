@@ -10,6 +10,7 @@ namespace forebay::order {
 namespace {
 
 constexpr uint64_t kStreamsKept = 4096;  // windows remembered
+constexpr uint64_t kBlocksKept = 4096;   // of each
 
 }  // namespace
 
@@ -24,13 +25,17 @@ BlockOrder::BlockOrder(std::shared_ptr<const BlockTable> table, const BlockShuff
   const Wide wanted = table_->blocks() == 0
                           ? Wide{1}
                           : static_cast<Wide>(samples) * shuffle.window_blocks / table_->blocks();
-  window_samples_ = std::max<uint64_t>(1, static_cast<uint64_t>(std::min<Wide>(wanted, samples)));
+  window_samples_ =
+      Divider(std::max<uint64_t>(1, static_cast<uint64_t>(std::min<Wide>(wanted, samples))));
+  run_ = Divider(shuffle.run);
+  streams_ = Divider(shuffle.streams);
   const Wide round = static_cast<Wide>(shuffle.streams) * shuffle.run;
   stream_samples_ =
       round > samples ? 0
                       : static_cast<uint64_t>(samples / static_cast<uint64_t>(round)) * shuffle.run;
   windows_.resize(std::min(shuffle.streams, kStreamsKept) + 1);
   if (table_->uniform()) {
+    block_samples_ = Divider(table_->uniform_samples());
     if (table_->blocks() > 0) short_rank_ = blocks_.Inverse(table_->blocks() - 1);
     return;
   }
@@ -49,10 +54,11 @@ BlockOrder::InStream BlockOrder::StreamAt(uint64_t position) const {
   if (position >= equal) {
     return {shuffle_.streams, position - equal, equal, table_->samples() - equal};
   }
-  const uint64_t turn = position / shuffle_.run;
-  const uint64_t stream = turn % shuffle_.streams;
-  return {stream, turn / shuffle_.streams * shuffle_.run + position % shuffle_.run,
-          stream * stream_samples_, stream_samples_};
+  const uint64_t turn = run_.Quotient(position);
+  const uint64_t round = streams_.Quotient(turn);
+  const uint64_t stream = turn - round * shuffle_.streams;
+  return {stream, round * shuffle_.run + (position - turn * shuffle_.run), stream * stream_samples_,
+          stream_samples_};
 }
 
 BlockOrder::InStream BlockOrder::StreamHolding(uint64_t laid) const {
@@ -70,16 +76,25 @@ uint64_t BlockOrder::PositionIn(const InStream& place) const {
   return turn * shuffle_.run + place.index % shuffle_.run;
 }
 
-const Permutation& BlockOrder::WindowAt(const InStream& place, uint64_t window) {
+const BlockOrder::Window& BlockOrder::WindowAt(const InStream& place, uint64_t window) {
   Window& kept = windows_[place.stream % windows_.size()];
   if (kept.stream != place.stream || kept.window != window || !kept.permutation) {
-    const uint64_t size = std::min(window_samples_, place.length - window * window_samples_);
+    const uint64_t most = window_samples_.divisor();
+    const uint64_t size = std::min(most, place.length - window * most);
     kept.permutation.emplace(
         size, DeriveKey(DeriveKey(DeriveKey(key_, HashName("window/v1")), place.stream), window));
     kept.stream = place.stream;
     kept.window = window;
+    const uint64_t first = place.first + window * most;
+    kept.first_rank = RankOfLaid(first);
+    const uint64_t count = RankOfLaid(first + size - 1) - kept.first_rank + 1;
+    kept.blocks.clear();
+    for (uint64_t i = 0; count <= kBlocksKept && i < count; ++i) {
+      const uint64_t rank = kept.first_rank + i;
+      kept.blocks.push_back({FirstLaid(rank), table_->FirstOf(blocks_.At(rank))});
+    }
   }
-  return *kept.permutation;
+  return kept;
 }
 
 uint64_t BlockOrder::FirstLaid(uint64_t rank) const {
@@ -96,32 +111,41 @@ uint64_t BlockOrder::RankOfLaid(uint64_t laid) const {
   const uint64_t size = table_->uniform_samples();
   const uint64_t last = table_->SizeOf(table_->blocks() - 1);
   const uint64_t short_first = short_rank_ * size;
-  if (laid < short_first) return laid / size;
-  return laid < short_first + last ? short_rank_ : (laid + (size - last)) / size;
+  if (laid < short_first) return block_samples_.Quotient(laid);
+  return laid < short_first + last ? short_rank_ : block_samples_.Quotient(laid + (size - last));
 }
 
 uint64_t BlockOrder::At(uint64_t position) {
   const InStream place = StreamAt(position);
-  const uint64_t window = place.index / window_samples_;
-  const uint64_t first = window * window_samples_;
-  const uint64_t laid = place.first + first + WindowAt(place, window).At(place.index - first);
-  const uint64_t rank = RankOfLaid(laid);
-  return table_->FirstOf(blocks_.At(rank)) + (laid - FirstLaid(rank));
+  const uint64_t number = window_samples_.Quotient(place.index);
+  const uint64_t first = number * window_samples_.divisor();
+  const Window& window = WindowAt(place, number);
+  const uint64_t laid = place.first + first + window.permutation->At(place.index - first);
+  if (window.blocks.empty()) {
+    const uint64_t rank = RankOfLaid(laid);
+    return table_->FirstOf(blocks_.At(rank)) + (laid - FirstLaid(rank));
+  }
+  const auto& blocks = window.blocks;
+  const auto block =
+      table_->uniform()
+          ? blocks.begin() + static_cast<std::ptrdiff_t>(RankOfLaid(laid) - window.first_rank)
+          : std::ranges::upper_bound(blocks, laid, {}, &Window::Block::first_laid) - 1;
+  return block->first_sample + (laid - block->first_laid);
 }
 
 uint64_t BlockOrder::PositionOf(uint64_t sample) {
   const uint64_t block = table_->BlockOf(sample);
   const uint64_t laid = FirstLaid(blocks_.Inverse(block)) + (sample - table_->FirstOf(block));
   InStream place = StreamHolding(laid);
-  const uint64_t window = place.index / window_samples_;
-  const uint64_t first = window * window_samples_;
-  place.index = first + WindowAt(place, window).Inverse(place.index - first);
+  const uint64_t window = window_samples_.Quotient(place.index);
+  const uint64_t first = window * window_samples_.divisor();
+  place.index = first + WindowAt(place, window).permutation->Inverse(place.index - first);
   return PositionIn(place);
 }
 
 uint64_t BlockOrder::WindowOf(uint64_t position) const {
   const InStream place = StreamAt(position);
-  return place.stream << 40 | place.index / window_samples_;
+  return place.stream << 40 | window_samples_.Quotient(place.index);
 }
 
 }  // namespace forebay::order

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "order/block_table.h"
+#include "order/divider.h"
 #include "order/permutation.h"
 
 namespace forebay::order {
@@ -48,17 +49,28 @@ class BlockOrder {
     uint64_t stream = 0;
     uint64_t window = 0;
     std::optional<Permutation> permutation;
+    // The blocks it lies in, from this rank on: where each begins, laid out and in the catalog.
+    // Empty where they are too many to keep.
+    uint64_t first_rank = 0;
+    struct Block {
+      uint64_t first_laid = 0;
+      uint64_t first_sample = 0;
+    };
+    std::vector<Block> blocks;
   };
   InStream StreamAt(uint64_t position) const;
   InStream StreamHolding(uint64_t laid) const;  // of a place in the laid-out blocks
   uint64_t PositionIn(const InStream& place) const;
-  const Permutation& WindowAt(const InStream& place, uint64_t window);
+  const Window& WindowAt(const InStream& place, uint64_t window);
   uint64_t FirstLaid(uint64_t rank) const;  // of the block that was permuted to `rank`
   uint64_t RankOfLaid(uint64_t laid) const;
 
   std::shared_ptr<const BlockTable> table_;
   BlockShuffle shuffle_;
-  uint64_t window_samples_ = 1;
+  Divider run_;
+  Divider streams_;
+  Divider window_samples_;
+  Divider block_samples_;        // uniform
   uint64_t stream_samples_ = 0;  // of each of the equal streams
   uint64_t key_ = 0;
   Permutation blocks_;

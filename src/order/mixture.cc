@@ -84,6 +84,7 @@ Result<Mixture> Mixture::Make(MixtureSpec spec) {
     mixture.pieces_.push_back(
         {piece.start, QuotasOf(piece.weights, spec.block), std::move(before)});
   }
+  mixture.kept_ = {};  // made before all pieces were known
   return mixture;
 }
 
@@ -100,6 +101,10 @@ const Mixture::Block& Mixture::BlockAt(size_t piece, uint64_t number) {
   const Permutation scatter(block_, key);
   kept_.piece = piece;
   kept_.number = number;
+  kept_.first = pieces_[piece].start + number * block_;
+  kept_end_ = piece + 1 < pieces_.size() ? pieces_[piece + 1].start : ~uint64_t{0};
+  kept_.before = pieces_[piece].before;
+  for (size_t i = 0; i < quotas.size(); ++i) kept_.before[i] += number * quotas[i];
   kept_.source.resize(block_);
   kept_.rank.resize(block_);
   uint64_t place = 0;
@@ -114,13 +119,14 @@ const Mixture::Block& Mixture::BlockAt(size_t piece, uint64_t number) {
 }
 
 Mixture::Pick Mixture::At(uint64_t position) {
-  const size_t p = PieceAt(position);
-  const Piece& piece = pieces_[p];
-  const uint64_t number = (position - piece.start) / block_;
-  const uint64_t at = (position - piece.start) % block_;
-  const Block& block = BlockAt(p, number);
-  const uint32_t source = block.source[at];
-  return {source, piece.before[source] + number * piece.quotas[source] + block.rank[at]};
+  // Mostly it is in the same block as the last one, and no later weights begin inside it.
+  if (kept_.source.empty() || position - kept_.first >= block_ || position >= kept_end_) {
+    const size_t p = PieceAt(position);
+    BlockAt(p, (position - pieces_[p].start) / block_);
+  }
+  const uint64_t at = position - kept_.first;
+  const uint32_t source = kept_.source[at];
+  return {source, kept_.before[source] + kept_.rank[at]};
 }
 
 std::vector<uint64_t> Mixture::CountsBefore(uint64_t position) {

@@ -59,6 +59,8 @@ class Mixture {
   struct Block {
     uint64_t piece = ~uint64_t{0};
     uint64_t number = 0;
+    uint64_t first = 0;            // position
+    std::vector<uint64_t> before;  // of each source
     std::vector<uint16_t> source;  // per position
     std::vector<uint32_t> rank;    // ... among its source's in this block
   };
@@ -70,6 +72,7 @@ class Mixture {
   uint64_t block_;
   std::vector<Piece> pieces_;
   Block kept_;
+  uint64_t kept_end_ = 0;  // where the weights after kept_'s piece begin
 };
 
 }  // namespace forebay::order

@@ -41,28 +41,31 @@ Permutation::Permutation(uint64_t n, uint64_t key) : n_(n) {
     for (uint64_t i = 0; i < n; ++i) inverse_[table_[i]] = static_cast<uint16_t>(i);
     return;
   }
-  a_ = CeilSqrt(n);
-  b_ = (n + a_ - 1) / a_;
+  const uint64_t a = CeilSqrt(n);
+  a_ = Divider(a);
+  b_ = n / a + (n % a > 0 ? 1 : 0);
 }
 
 uint64_t Permutation::Forward(uint64_t x) const {
-  uint64_t left = x % a_;
-  uint64_t right = x / a_;
+  const uint64_t a = a_.divisor();
+  uint64_t right = a_.Quotient(x);
+  uint64_t left = x - right * a;
   for (size_t i = 0; i < kRounds; i += 2) {
-    left = AddMod(left, Round(right, keys_[i], a_), a_);
+    left = AddMod(left, Round(right, keys_[i], a), a);
     right = AddMod(right, Round(left, keys_[i + 1], b_), b_);
   }
-  return right * a_ + left;
+  return right * a + left;
 }
 
 uint64_t Permutation::Backward(uint64_t x) const {
-  uint64_t left = x % a_;
-  uint64_t right = x / a_;
+  const uint64_t a = a_.divisor();
+  uint64_t right = a_.Quotient(x);
+  uint64_t left = x - right * a;
   for (size_t i = kRounds; i > 0; i -= 2) {
     right = SubMod(right, Round(left, keys_[i - 1], b_), b_);
-    left = SubMod(left, Round(right, keys_[i - 2], a_), a_);
+    left = SubMod(left, Round(right, keys_[i - 2], a), a);
   }
-  return right * a_ + left;
+  return right * a + left;
 }
 
 uint64_t Permutation::At(uint64_t i) const {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "order/divider.h"
+
 namespace forebay::order {
 
 class Permutation {
@@ -28,7 +30,7 @@ class Permutation {
   uint64_t Backward(uint64_t x) const;
 
   uint64_t n_;
-  uint64_t a_ = 1;
+  Divider a_;
   uint64_t b_ = 1;
   std::array<uint64_t, kRounds> keys_{};
   std::vector<uint16_t> table_;  // n <= kTableMax

@@ -2,12 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/random.h"
 
 namespace forebay::order {
 namespace {
+
+TEST(Divider, is_exact_for_every_dividend) {
+  Random random(1);
+  for (int i = 0; i < 200'000; ++i) {
+    const uint64_t n = std::max<uint64_t>(1, random.Next() >> random.NextBelow(64));
+    const uint64_t x = i % 4 == 0 ? random.NextBelow(1000) * n - random.NextBelow(2)
+                                  : random.Next() >> random.NextBelow(64);
+    ASSERT_EQ(Divider(n).Quotient(x), x / n) << x << " " << n;
+  }
+  for (const uint64_t n :
+       {uint64_t{1}, uint64_t{2}, uint64_t{3}, uint64_t{1} << 63, ~uint64_t{0}}) {
+    for (const uint64_t x : {uint64_t{0}, n - 1, n, n + 1, ~uint64_t{0}, ~uint64_t{0} - 1}) {
+      ASSERT_EQ(Divider(n).Quotient(x), x / n) << x << " " << n;
+    }
+  }
+}
 
 TEST(Permutation, is_a_bijection_with_its_inverse_at_every_awkward_size) {
   for (const uint64_t n : {0ULL,    1ULL,    2ULL,    3ULL,     4ULL,     5ULL,     7ULL,

@@ -49,11 +49,16 @@ size_t SourceStream::SizeNumber(uint64_t epoch) const {
   return static_cast<size_t>(after - spec_.sizes.begin()) - 1;
 }
 
-SourceStream::At SourceStream::Locate(uint64_t index) const {
+SourceStream::At SourceStream::Locate(uint64_t index) {
+  if (index - located_first_ < located_samples_) return {located_epoch_, index - located_first_};
   const auto after = std::ranges::upper_bound(first_, index);
   const auto i = static_cast<size_t>(after - first_.begin()) - 1;
   const uint64_t samples = spec_.sizes[i].samples;
-  return {spec_.sizes[i].from_epoch + (index - first_[i]) / samples, (index - first_[i]) % samples};
+  const uint64_t epochs = (index - first_[i]) / samples;
+  located_epoch_ = spec_.sizes[i].from_epoch + epochs;
+  located_first_ = first_[i] + epochs * samples;
+  located_samples_ = samples;
+  return {located_epoch_, index - located_first_};
 }
 
 uint64_t SourceStream::IndexOf(uint64_t epoch, uint64_t position) const {

@@ -38,7 +38,7 @@ class SourceStream {
     uint64_t position = 0;  // in the epoch
   };
   // Of number `index` of the stream.
-  At Locate(uint64_t index) const;
+  At Locate(uint64_t index);
   uint64_t IndexOf(uint64_t epoch, uint64_t position) const;
   uint64_t SamplesIn(uint64_t epoch) const { return SizeIn(epoch).samples; }
   OrderSpec OrderOf(uint64_t epoch) const;
@@ -57,7 +57,11 @@ class SourceStream {
 
   SourceSpec spec_;
   std::vector<uint64_t> first_;  // per size: the stream's index at its first epoch's start
-  std::array<Kept, 2> kept_;     // of this epoch and of the next or the one before
+  // The epoch in which Locate found the last one: its first index and samples.
+  uint64_t located_epoch_ = 0;
+  uint64_t located_first_ = 0;
+  uint64_t located_samples_ = 0;
+  std::array<Kept, 2> kept_;  // of this epoch and of the next or the one before
   uint64_t uses_ = 0;
 };
 
