@@ -33,9 +33,10 @@ struct SourceOptions {
 };
 
 enum class ShuffleKind : uint8_t {
-  kNone,    // the catalog's order
-  kGlobal,  // every order of the samples is possible; each sample is a read of its own
-  kBlocks,  // blocks of neighbouring samples are permuted, then shuffled inside a window
+  kNone,      // the catalog's order
+  kGlobal,    // every order of the samples is possible; each sample is a read of its own
+  kBlocks,    // blocks of neighbouring samples are permuted, then shuffled inside a window
+  kExternal,  // somebody else's: see Loader::Supply
 };
 
 // For kBlocks. All are part of the order, whatever the number of ranks.

@@ -96,6 +96,7 @@ class FOREBAY_API Loader {
 
   virtual const std::vector<ArraySpec>& arrays() const = 0;
   virtual int64_t sample_count() const = 0;
+  // 0 for an order that is supplied.
   virtual int64_t batches_per_epoch() const = 0;
   // The next batch; nullopt at the end of an epoch (the next call begins the next epoch; after the
   // last epoch it stays nullopt). A batch that failed is not consumed: the next call asks for it
@@ -112,6 +113,16 @@ class FOREBAY_API Loader {
   // From the next batch on the sources have these weights, by source; each goes on where it is.
   // Errors: kInvalidArgument (not a mixture, other than one weight per source, none above 0).
   virtual Status SetWeights(const std::vector<double>& weights) = 0;
+
+  // With ShuffleKind::kExternal the order is the caller's: Next delivers the batches that were
+  // supplied, fetched ahead as far as they were, and asking for one that was not is an error.
+  // This rank's samples alone: world size and rank play no part, State counts and digests what this
+  // loader delivered, and SetEpoch and LoadState forget what was supplied.
+  // The batch behind those supplied before: 1 to place.batch_size samples of the catalog. Errors:
+  // kInvalidArgument, kResourceExhausted (thousands are waiting).
+  virtual Status Supply(std::span<const int64_t> samples) = 0;
+  // The epoch ends behind the last batch supplied.
+  virtual Status SupplyEnd() = 0;
 
   // For joining tables by scene and time. The names of a source's scenes: the values of the
   // pattern's placeholders other than {camera}, joined by '/'; sorted.

@@ -107,6 +107,11 @@ class PyLoader {
     RaiseIfError(status);
   }
 
+  void Supply(const HostArray<const int64_t, 1>& samples) {
+    RaiseIfError(loader_->Supply({samples.data(), samples.size()}));
+  }
+  void SupplyEnd() { RaiseIfError(loader_->SupplyEnd()); }
+
   void SampleTimes(size_t source, const HostArray<const int64_t, 1>& samples,
                    const HostArray<int32_t, 1>& scene, const HostArray<double, 2>& times,
                    const HostArray<double, 1>& half_frame) {
@@ -162,7 +167,8 @@ void BindLoaderOptions(nb::module_& m) {
   nb::enum_<ShuffleKind>(m, "ShuffleKind")
       .value("NONE", ShuffleKind::kNone)
       .value("GLOBAL", ShuffleKind::kGlobal)
-      .value("BLOCKS", ShuffleKind::kBlocks);
+      .value("BLOCKS", ShuffleKind::kBlocks)
+      .value("EXTERNAL", ShuffleKind::kExternal);
   nb::enum_<TailRule>(m, "TailRule")
       .value("DROP", TailRule::kDrop)
       .value("PAD", TailRule::kPad)
@@ -252,6 +258,8 @@ void BindLoader(nb::module_& m) {
       .def("state", [](const PyLoader& l) { return l.loader().State(); })
       .def("load_state", &PyLoader::LoadState, nb::arg("state"))
       .def("set_weights", &PyLoader::SetWeights, nb::arg("weights"))
+      .def("supply", &PyLoader::Supply, nb::arg("samples").noconvert())
+      .def("supply_end", &PyLoader::SupplyEnd)
       .def_prop_ro("runway_reason", [](const PyLoader& l) { return l.loader().RunwayReason(); })
       .def("metrics", [](const PyLoader& l) { return l.loader().Metrics(); })
       .def("close", &PyLoader::Close);

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FOREBAY_VERSION;
   BindOptions(m);
   BindStore(m);
+  BindRandom(m);
   BindVideo(m);
   BindLoader(m);
   // True: no thread is inside a wait of this module any more. For the exit of the interpreter.

@@ -27,6 +27,7 @@ from .gcguard import gc_guard
 from .labels import Labels
 from .loader import Loader
 from .mix import BlockShuffle, Mix
+from .random import rng
 from .video import Video, index
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "__version__",
     "gc_guard",
     "index",
+    "rng",
     "skip",
 ]

@@ -1,7 +1,7 @@
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +136,13 @@ class Loader:
         held_limit: int = 4,
         on_bad_sample: Literal["raise"] | skip = "raise",
         timeout: float | str | None = None,
+        sampler: Iterable[SupportsIndex] | Callable[[], Iterable[SupportsIndex]] | None = None,
+        batch_sampler: (
+            Iterable[Sequence[SupportsIndex]]
+            | Callable[[], Iterable[Sequence[SupportsIndex]]]
+            | None
+        ) = None,
+        pull_ahead: int | None = None,
         num_workers: int | None = None,
         prefetch_factor: int | None = None,
         pin_memory: Any = None,
@@ -205,6 +212,17 @@ def index(
     verify: Literal["none", "heads", "full"] = "heads",
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...
+
+class rng:
+    def __init__(
+        self, *, seed: int = 0, op: str, epoch: int = 0, sample: int, occurrence: int = 0
+    ) -> None: ...
+    def u32(self) -> int: ...
+    def u64(self) -> int: ...
+    def random(self) -> float: ...
+    def uniform(self, low: float, high: float) -> float: ...
+    def below(self, n: int) -> int: ...
+    def numpy(self) -> np.random.Generator: ...
 
 class gc_guard:
     collections: int

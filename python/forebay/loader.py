@@ -92,6 +92,16 @@ class Loader:
             ``forebay.skip(max=10)``.
         timeout: seconds (or ``"30s"``) that ``next`` waits at most, then ``DeadlineExceededError``;
             None: as long as the store's own deadlines let it.
+        sampler: any iterable of sample indices (or a function that makes one for each epoch): it
+            becomes the order, in place of ``shuffle`` and of the ranks' slices, which are its
+            business. ``set_epoch`` is called at each epoch's start where it has one. Its own
+            ``state_dict`` is kept in the loader's state, as of the batch that ``next`` returned
+            last; without one it is replayed, and must give the same indices again.
+        batch_sampler: the same for an iterable of lists of indices. ``batch_size`` is the largest
+            batch's; left out: its own ``batch_size``.
+        pull_ahead: how many batches beyond the one that ``next`` returns the sampler may have been
+            asked for by then; 0 for one that depends on what the model returns. None: as many as
+            may be fetched ahead.
         num_workers, prefetch_factor, pin_memory: accepted for the sake of code written for
             ``torch.utils.data.DataLoader``; they change nothing.
     """
@@ -118,6 +128,9 @@ class Loader:
         held_limit=4,
         on_bad_sample="raise",
         timeout=None,
+        sampler=None,
+        batch_sampler=None,
+        pull_ahead=None,
         num_workers=None,
         prefetch_factor=None,
         pin_memory=None,
@@ -129,7 +142,10 @@ class Loader:
             raise InvalidArgumentError(
                 f"dataset={dataset!r} must be a forebay.VideoClips or a forebay.Mix"
             )
-        self._options = _loader_options(self._arguments)
+        place = ranks.find_place(rank, world_size)
+        self._place = place
+        self._feed = _make_feed(self._arguments)
+        self._options = _loader_options(self._arguments, place, self._feed)
         self._output = check.one_of("output", output, tuple(_KINDS))
         if device != "cpu":
             raise InvalidArgumentError(f"device={device!r}: only 'cpu' is supported")
@@ -138,9 +154,6 @@ class Loader:
             if self._arguments[name] is not None:
                 check.integer(name, self._arguments[name], least=0)
         self._torch = _import_torch() if output == "torch" else None
-        place = ranks.find_place(rank, world_size)
-        self._options.place.rank = place.rank
-        self._options.place.world_size = place.world_size
 
         self._dataset = dataset
         self._store = to_store_options(dataset.storage_options)
@@ -166,6 +179,8 @@ class Loader:
 
     def __len__(self):
         """Batches of one whole epoch, exactly."""
+        if self._feed is not None:
+            return len(self._feed)
         return self._live_core().batches_per_epoch
 
     def set_epoch(self, epoch):
@@ -192,6 +207,8 @@ class Loader:
             state = _from_core_state(core.state())
             if self._at_start_of is not None:
                 state.update(epoch=self._at_start_of, position=0)
+            if self._feed is not None:
+                state["sampler"] = self._feed.state()
             return state
 
     def load_state_dict(self, state):
@@ -202,6 +219,8 @@ class Loader:
         with self._lock:
             core = self._live_core()
             core.load_state(_to_core_state(state))
+            if self._feed is not None:
+                self._feed.load(state.get("sampler"), core.state().position)
             if self._progress is not None:
                 self._progress.left = True
                 self._progress = None
@@ -267,11 +286,11 @@ class Loader:
 
     @property
     def rank(self):
-        return self._options.place.rank
+        return self._place.rank
 
     @property
     def world_size(self):
-        return self._options.place.world_size
+        return self._place.world_size
 
     @property
     def sources(self):
@@ -327,6 +346,8 @@ class Loader:
     def _jump(self, core, epoch):
         core.set_epoch(epoch)
         self._at_start_of = epoch
+        if self._feed is not None:
+            self._feed.reset()
 
     def _leave_iterator(self, core):
         """Ends the latest iterator. True: it was left in the middle of an epoch."""
@@ -351,17 +372,22 @@ class Loader:
         with self._lock:
             core = self._live_core()
             self._started = True
+            if self._feed is not None:
+                self._feed.pull(core, self._options.epochs)
             late = not core.wait_ready(0.0)
             gcguard.between_steps(late)
             if late and not core.wait_ready(self._timeout):
                 raise DeadlineExceededError(f"no batch within timeout={self._timeout:g} s")
             batch = core.next(_KINDS[self._output])
+            if self._feed is not None:
+                self._feed.took_end() if batch is None else self._feed.took_batch()
             if batch is None:
                 self._note_end(core)
                 return None
             arrays, step, epoch = batch
             self._at_start_of = None
-            progress.epoch, progress.last = epoch, step + 1 >= core.batches_per_epoch
+            progress.epoch = epoch
+            progress.last = self._feed is None and step + 1 >= core.batches_per_epoch
             return self._finish(arrays)
 
     def _finish(self, arrays):
@@ -423,12 +449,51 @@ class _Epoch:
         return batch
 
 
-def _loader_options(arguments):
+def _make_feed(arguments):
+    """The SamplerFeed of a loader whose order is not Forebay's; None: it is."""
+    sampler, batch_sampler = arguments["sampler"], arguments["batch_sampler"]
+    if sampler is None and batch_sampler is None:
+        if arguments["pull_ahead"] is not None:
+            raise InvalidArgumentError("pull_ahead= is of sampler= or batch_sampler=")
+        return None
+    name = "sampler" if batch_sampler is None else "batch_sampler"
+    if sampler is not None and batch_sampler is not None:
+        raise InvalidArgumentError("sampler= and batch_sampler= say the same thing: give one")
+    if isinstance(arguments["dataset"], Mix):
+        raise InvalidArgumentError(f"{name}= is of one data set, not of a Mix")
+    for other, default in (("epoch_samples", None), ("replicas", 1)):
+        if arguments[other] != default:
+            raise InvalidArgumentError(f"{name}= decides all that {other}= would")
+    if isinstance(arguments["shuffle"], BlockShuffle):
+        raise InvalidArgumentError(f"{name}= decides the order: shuffle= cannot too")
+    if arguments["tail"] == "pad":
+        raise InvalidArgumentError(f"{name}=: nothing is padded; tail= may be 'drop' or 'ragged'")
+    batch_size = arguments["batch_size"]
+    if batch_sampler is not None:
+        if arguments["drop_last"] is not None or arguments["tail"] is not None:
+            raise InvalidArgumentError("batch_sampler= decides what the last batch holds")
+        if batch_size == 1:
+            batch_size = getattr(batch_sampler, "batch_size", None)
+        if not isinstance(batch_size, int):
+            raise InvalidArgumentError(
+                "batch_sampler= has no batch_size: pass batch_size=, the largest batch's"
+            )
+    batch_size = check.integer("batch_size", batch_size, 1, 2**31 - 1)
+    from .sampler_feed import SamplerFeed  # with NumPy, whose import takes longer than ours
+
+    return SamplerFeed(
+        sampler, batch_sampler, batch_size, _tail_of(arguments) == "drop", arguments["pull_ahead"]
+    )
+
+
+def _loader_options(arguments, place, feed):
     options = _core.LoaderOptions()
-    place, order = options.place, options.order
-    place.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
-    place.replicas = check.integer("replicas", arguments["replicas"], 1, 2**31 - 1)
+    order = options.order
+    _set_place(options.place, arguments, place, feed)
     _set_order(order, arguments)
+    if feed is not None:
+        order.shuffle = _core.ShuffleKind.EXTERNAL
+        order.tail = _core.TailRule.DROP if feed.drop_last else _core.TailRule.RAGGED
     if arguments["epochs"] is not None:
         options.epochs = check.integer("epochs", arguments["epochs"], 0, 2**31 - 1)
     options.memory_bytes = units.parse_bytes(arguments["memory"], "memory")
@@ -448,6 +513,27 @@ def _loader_options(arguments):
     return options
 
 
+def _set_place(core_place, arguments, place, feed):
+    if feed is not None:  # slicing by rank is the sampler's business
+        core_place.batch_size = feed.batch_size
+        return
+    core_place.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
+    core_place.replicas = check.integer("replicas", arguments["replicas"], 1, 2**31 - 1)
+    core_place.rank, core_place.world_size = place.rank, place.world_size
+
+
+def _tail_of(arguments):
+    drop_last, tail = arguments["drop_last"], arguments["tail"]
+    if drop_last is not None and tail is not None:
+        raise InvalidArgumentError("drop_last= and tail= say the same thing: give one")
+    if tail is None:
+        drop = True if drop_last is None else check.boolean("drop_last", drop_last)
+        if arguments["sampler"] is not None:
+            return "drop" if drop else "ragged"
+        tail = "drop" if drop else "pad"
+    return check.one_of("tail", tail, tuple(_TAILS))
+
+
 def _set_order(order, arguments):
     order.seed = check.integer("seed", arguments["seed"], 0, 2**64 - 1)
     shuffle = arguments["shuffle"]
@@ -460,13 +546,7 @@ def _set_order(order, arguments):
         order.shuffle = _core.ShuffleKind.GLOBAL
     else:
         order.shuffle = _core.ShuffleKind.NONE
-    drop_last, tail = arguments["drop_last"], arguments["tail"]
-    if drop_last is not None and tail is not None:
-        raise InvalidArgumentError("drop_last= and tail= say the same thing: give one")
-    if tail is None:
-        drop = True if drop_last is None else check.boolean("drop_last", drop_last)
-        tail = "drop" if drop else "pad"
-    order.tail = _TAILS[check.one_of("tail", tail, tuple(_TAILS))]
+    order.tail = _TAILS[_tail_of(arguments)]
     if arguments["epoch_samples"] is not None:
         order.epoch_samples = check.integer(
             "epoch_samples", arguments["epoch_samples"], 1, 2**40 - 1

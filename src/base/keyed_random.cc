@@ -42,6 +42,12 @@ uint64_t KeyedRandom::NextU64() {
   return static_cast<uint64_t>(NextU32()) << 32 | low;
 }
 
+double KeyedRandom::NextUniform(double low, double high) {
+  // volatile: a fused multiply-add, which some machines have, would round once.
+  const volatile double scaled = (high - low) * NextDouble();
+  return low + scaled;
+}
+
 uint64_t KeyedRandom::NextBelow(uint64_t n) {
   FB_ASSERT(n > 0);
   while (true) {

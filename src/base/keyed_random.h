@@ -1,52 +1,15 @@
-// Random numbers for what is done to a sample: a pure function of (seed, op, epoch, sample,
-// occurrence), so that the same crop comes on any worker, rank, thread count and restart. Philox
-// 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
+// The counter-based generator beneath forebay/random.h.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "forebay/random.h"
 
 namespace forebay {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 PhiloxCounter Philox4x32(PhiloxCounter counter, PhiloxKey key);
-
-// Whose numbers they are. `op` names what they are for: two ops of one sample are independent.
-// `occurrence`: 0 but for a sample that comes again in its epoch (padding).
-struct RandomPlace {
-  uint64_t seed = 0;
-  std::string_view op;
-  uint64_t epoch = 0;
-  uint64_t sample = 0;
-  uint32_t occurrence = 0;
-};
-
-// Version 1: the key is the hash of (seed, op, epoch), the counter (block, occurrence, sample).
-// Frozen by test vectors. Not thread-safe; a copy goes on alone.
-class KeyedRandom {
- public:
-  explicit KeyedRandom(const RandomPlace& place);
-
-  uint32_t NextU32() {
-    if (at_ == 4) Refill();
-    return block_[at_++];
-  }
-  // The next two words, the first one low.
-  uint64_t NextU64();
-  // [0, 1), a multiple of 2^-53.
-  double NextDouble() { return static_cast<double>(NextU64() >> 11) * 0x1.0p-53; }
-  // [0, n) without bias (Lemire 2019, "Fast random integer generation in an interval"); n > 0.
-  uint64_t NextBelow(uint64_t n);
-
- private:
-  void Refill();
-
-  PhiloxKey key_;
-  PhiloxCounter counter_;
-  PhiloxCounter block_{};
-  size_t at_ = 4;
-};
 
 }  // namespace forebay

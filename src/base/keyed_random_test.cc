@@ -43,6 +43,22 @@ TEST(KeyedRandom, every_part_of_the_place_changes_every_number) {
   EXPECT_GE(all.size(), places.size() * 100 - 1);
 }
 
+// Published in docs/order.md and compared in Python too: never to be changed.
+TEST(KeyedRandom, gives_the_frozen_numbers_of_version_1) {
+  EXPECT_EQ(Draw({7, "crop", 1, 5, 0}, 6),
+            (std::vector<uint32_t>{0x61c34d8e, 0x8044816d, 0x559f23c5, 0xe4a60e0d, 0xa01aecae,
+                                   0xd0bdb751}));
+  EXPECT_EQ(Draw({0, "", 0, 0, 0}, 3), (std::vector<uint32_t>{0xa2afa6f6, 0x8f2b2de9, 0xf708d102}));
+  EXPECT_EQ(Draw({~0ULL, "flip", ~0ULL, ~0ULL, ~0U}, 3),
+            (std::vector<uint32_t>{0xaa19007f, 0xda48451e, 0xf9b4a4f2}));
+  KeyedRandom random({7, "crop", 1, 5, 0});
+  EXPECT_EQ(random.key(), 0x88f5ed533e4c7bU);
+  EXPECT_EQ(random.NextU64(), 9242654642062708110U);
+  EXPECT_EQ(random.NextDouble(), 0.8931587965540726);
+  EXPECT_EQ(random.NextBelow(1000), 815U);
+  EXPECT_EQ(random.NextUniform(-2, 3), 1.3982240479795855);
+}
+
 TEST(KeyedRandom, numbers_below_n_are_even) {
   KeyedRandom random({1, "even", 0, 0, 0});
   std::vector<int> seen(6, 0);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "base/mutex.h"
@@ -25,6 +26,7 @@ namespace {
 
 // Of the memory, what is kept of delivered extents for another use: one part in eight.
 constexpr uint64_t kMemoryTierShare = 8;
+constexpr size_t kSuppliedMost = 4096;                   // batches
 constexpr int64_t kEpochsMost = (int64_t{1} << 31) - 1;  // `_epoch` is int32
 
 Status CheckOptions(const LoaderOptions& options) {
@@ -50,6 +52,7 @@ class RunLoader : public Loader {
   const std::vector<ArraySpec>& arrays() const override { return specs_; }
   int64_t sample_count() const override { return static_cast<int64_t>(dataset().sample_count()); }
   int64_t batches_per_epoch() const override {
+    if (plan_.external) return 0;
     return static_cast<int64_t>(order::BatchesFrom(plan_.slicing, order_->EpochSamples(0), 0));
   }
   Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) override;
@@ -58,6 +61,8 @@ class RunLoader : public Loader {
   LoaderState State() const override;
   Status LoadState(const LoaderState& state) override;
   Status SetWeights(const std::vector<double>& weights) override;
+  Status Supply(std::span<const int64_t> samples) override;
+  Status SupplyEnd() override;
   const std::vector<std::string>& scenes(size_t source) const override;
   Status SampleTimes(size_t source, std::span<const int64_t> samples, std::span<int32_t> scene,
                      std::span<double> times, std::span<double> half_frame) const override;
@@ -88,6 +93,9 @@ class RunLoader : public Loader {
   Array MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner, void* data) const;
   Status WaitTimedOut(const engine::Pipeline& pipeline, std::chrono::nanoseconds timeout) const;
   void Seek(uint64_t epoch, uint64_t position);
+  // Of a supplied order: the batches to come go to the pipeline, or are forgotten.
+  void SupplyAll(engine::Pipeline& pipeline) const;
+  void ForgetSupplied(uint64_t epoch, uint64_t position);
   Status CheckPlace(const LoaderState& state, const order::RunOrder& order) const;
   Status ChangeOrder(order::RunSpec spec);
   // The whole global batch was handed out.
@@ -121,6 +129,9 @@ class RunLoader : public Loader {
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
   int64_t step_ = 0;
+  // Supplied and not yet delivered; a batch without samples is an epoch's end.
+  std::deque<feed::SuppliedBatch> supplied_;
+  uint64_t supply_epoch_ = 0, supply_position_ = 0;  // of the next one
   std::vector<int64_t> skips_;
   order::OrderDigest digest_;
   bool waiting_ = false;  // the consumer has come for the next batch
@@ -168,6 +179,7 @@ Status RunLoader::SetBudget() {
   pipeline_options_.first_of_source = plan_.first_of_source;
   pipeline_options_.slicing = plan_.slicing;
   pipeline_options_.epochs = options_.epochs;
+  pipeline_options_.external = plan_.external;
   pipeline_options_.runway_s = options_.runway_s < 0 ? -1 : options_.runway_s;
   pipeline_options_.decode_threads =
       options_.decode_threads > 0 ? options_.decode_threads : std::max(1, sys::CpuCount() - 1);
@@ -213,6 +225,7 @@ Result<std::shared_ptr<engine::Pipeline>> RunLoader::Start() {
     return made;
   }
   if (epoch_ > 0 || position_ > 0) (*made)->Restart(epoch_, position_);
+  SupplyAll(**made);
   const MutexLock lock(mutex_);
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   pipeline_ = *made;
@@ -224,7 +237,12 @@ bool RunLoader::AtEnd() const {
 }
 
 std::optional<order::BatchSlice> RunLoader::Slice() const {
-  return order::SliceAt(plan_.slicing, order_->EpochSamples(epoch_), position_);
+  if (!plan_.external) {
+    return order::SliceAt(plan_.slicing, order_->EpochSamples(epoch_), position_);
+  }
+  if (supplied_.empty() || supplied_.front().samples.empty()) return std::nullopt;
+  const uint64_t rows = supplied_.front().samples.size();
+  return order::BatchSlice{position_, rows, 0, rows};
 }
 
 void RunLoader::BeginWait(const engine::Pipeline& pipeline) {
@@ -251,8 +269,12 @@ bool RunLoader::WaitReady(std::chrono::nanoseconds timeout) {
 Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   if (AtEnd()) return std::optional<Batch>();
+  if (plan_.external && supplied_.empty()) {
+    return Status(Code::kInvalidArgument, "the order is external, and no batch was supplied");
+  }
   const auto slice = Slice();
   if (!slice) {
+    if (plan_.external) supplied_.pop_front();
     ++epoch_;
     position_ = 0;
     step_ = 0;
@@ -292,7 +314,12 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
 }
 
 void RunLoader::Advance(uint64_t global_samples) {
-  for (uint64_t i = 0; i < global_samples; ++i) digest_.Add(order_->At(epoch_, position_ + i));
+  if (plan_.external) {
+    for (const uint64_t sample : supplied_.front().samples) digest_.Add({0, sample, epoch_});
+    supplied_.pop_front();
+  } else {
+    for (uint64_t i = 0; i < global_samples; ++i) digest_.Add(order_->At(epoch_, position_ + i));
+  }
   position_ += global_samples;
   ++step_;
 }
@@ -367,15 +394,19 @@ void RunLoader::Seek(uint64_t epoch, uint64_t position) {
   step_ = static_cast<int64_t>(position / (plan_.slicing.batch_size * plan_.slicing.world_size));
   waiting_ = false;
   left_ = Time{};
-  if (const auto running = pipeline()) running->Restart(epoch, position);
+  if (const auto running = pipeline()) {
+    running->Restart(epoch, position);
+    SupplyAll(*running);
+  }
 }
 
 Status RunLoader::SetEpoch(int64_t epoch) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   if (epoch < 0) return Status(Code::kInvalidArgument, fmt::format("epoch {} is negative", epoch));
   const auto wanted = static_cast<uint64_t>(epoch);
-  if (wanted == epoch_ && position_ == 0) return {};  // what is fetched ahead stays
+  if (wanted == epoch_ && position_ == 0 && supplied_.empty()) return {};  // fetched ahead: stays
   skips_.clear();
+  ForgetSupplied(wanted, 0);
   Seek(wanted, 0);
   return {};
 }
@@ -404,7 +435,9 @@ Status RunLoader::CheckPlace(const LoaderState& state, const order::RunOrder& or
   const bool epoch_is_one = state.epoch >= 0 && state.epoch <= kEpochsMost;
   const uint64_t samples =
       order.EpochSamples(epoch_is_one ? static_cast<uint64_t>(state.epoch) : 0);
-  if (epoch_is_one && state.position >= 0 && static_cast<uint64_t>(state.position) <= samples) {
+  const bool position_is_one =
+      state.position >= 0 && (plan_.external || static_cast<uint64_t>(state.position) <= samples);
+  if (epoch_is_one && position_is_one) {
     return {};
   }
   return Status(Code::kInvalidArgument,
@@ -427,9 +460,57 @@ Status RunLoader::LoadState(const LoaderState& state) {
   const bool other_order = spec.mixture != plan_.order.mixture;
   epoch_ = static_cast<uint64_t>(state.epoch);
   position_ = static_cast<uint64_t>(state.position);
+  ForgetSupplied(epoch_, position_);
   if (other_order) return ChangeOrder(std::move(spec));
   Seek(epoch_, position_);
   return {};
+}
+
+Status RunLoader::Supply(std::span<const int64_t> samples) {
+  const auto bad = [](std::string text) { return Status(Code::kInvalidArgument, std::move(text)); };
+  if (closed_) return Status(Code::kCancelled, "the loader is closed");
+  if (!plan_.external) return bad("this loader's order is its own: nothing is supplied");
+  if (samples.empty() || samples.size() > plan_.slicing.batch_size) {
+    return bad(fmt::format("a batch of {} samples: it must have 1 to {}", samples.size(),
+                           plan_.slicing.batch_size));
+  }
+  if (supplied_.size() >= kSuppliedMost) {
+    return Status(Code::kResourceExhausted,
+                  fmt::format("{} supplied batches are waiting", supplied_.size()));
+  }
+  feed::SuppliedBatch batch{supply_epoch_, supply_position_, {}};
+  for (const int64_t sample : samples) {
+    if (sample < 0 || sample >= sample_count()) {
+      return bad(fmt::format("sample {} is not in [0, {})", sample, sample_count()));
+    }
+    batch.samples.push_back(static_cast<uint64_t>(sample));
+  }
+  supply_position_ += batch.samples.size();
+  supplied_.push_back(std::move(batch));
+  if (const auto running = pipeline()) running->Supply(supplied_.back());
+  return {};
+}
+
+Status RunLoader::SupplyEnd() {
+  if (closed_) return Status(Code::kCancelled, "the loader is closed");
+  if (!plan_.external) {
+    return Status(Code::kInvalidArgument, "this loader's order is its own: it knows its end");
+  }
+  supplied_.push_back({supply_epoch_++, supply_position_, {}});
+  supply_position_ = 0;
+  return {};
+}
+
+void RunLoader::SupplyAll(engine::Pipeline& pipeline) const {
+  for (const feed::SuppliedBatch& batch : supplied_) {
+    if (!batch.samples.empty()) pipeline.Supply(batch);
+  }
+}
+
+void RunLoader::ForgetSupplied(uint64_t epoch, uint64_t position) {
+  supplied_.clear();
+  supply_epoch_ = epoch;
+  supply_position_ = position;
 }
 
 // Goes on from where it is in another order.

@@ -157,6 +157,86 @@ TEST_F(LoaderTest, may_be_watched_and_closed_from_other_threads) {
   EXPECT_GE(loader->Metrics().at("forebay_batches_total"), 15);
 }
 
+std::vector<int64_t> SamplesOf(const Batch& batch) {
+  const Array& samples = ArrayOf(batch, "_sample");
+  const auto* first = static_cast<const int64_t*>(samples.data);
+  return {first, first + samples.rows};
+}
+
+TEST_F(LoaderTest, delivers_the_batches_that_are_supplied) {
+  const auto loader = Make({.order = {.shuffle = ShuffleKind::kExternal},
+                            .place = {.batch_size = 3},
+                            .epochs = 2,
+                            .decode_threads = 2});
+  ASSERT_NE(loader, nullptr);
+  const std::vector<std::vector<int64_t>> batches = {{5, 1, 1}, {0}, {2, 3}};
+  EXPECT_EQ(loader->Next(seconds(60)).status().code(), Code::kInvalidArgument) << "none is there";
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(loader->Supply(batches[0]).ok());
+    for (size_t i = 0; i < batches.size(); ++i) {
+      // The next one comes while this one is waited for, or after it was taken.
+      if (i + 1 < batches.size()) {
+        ASSERT_TRUE(loader->Supply(batches[i + 1]).ok());
+      }
+      auto next = loader->Next(seconds(60));
+      ASSERT_TRUE(next.ok() && next->has_value()) << next.status().ToString();
+      EXPECT_EQ(SamplesOf(**next), batches[i]);
+      EXPECT_EQ((*next)->epoch, epoch);
+    }
+    EXPECT_EQ(loader->Next(seconds(60)).status().code(), Code::kInvalidArgument);
+    EXPECT_EQ(loader->State().position, 6);
+    ASSERT_TRUE(loader->SupplyEnd().ok());
+    auto end = loader->Next(seconds(60));
+    EXPECT_TRUE(end.ok() && !end->has_value());
+  }
+  auto end = loader->Next(seconds(60));
+  EXPECT_TRUE(end.ok() && !end->has_value()) << "there are two epochs";
+}
+
+TEST_F(LoaderTest, forgets_what_was_supplied_when_it_goes_elsewhere) {
+  const LoaderOptions options{.order = {.shuffle = ShuffleKind::kExternal},
+                              .place = {.batch_size = 2},
+                              .decode_threads = 1};
+  const auto loader = Make(options);
+  ASSERT_NE(loader, nullptr);
+  for (const int64_t sample : {0, 1, 2}) ASSERT_TRUE(loader->Supply({&sample, 1}).ok());
+  ASSERT_TRUE(loader->Next(seconds(60)).ok());
+  const LoaderState state = loader->State();
+  EXPECT_EQ(state.position, 1);
+  ASSERT_TRUE(loader->SetEpoch(4).ok());
+  const int64_t sample = 3;
+  ASSERT_TRUE(loader->Supply({&sample, 1}).ok());
+  auto next = loader->Next(seconds(60));
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status().ToString();
+  EXPECT_EQ(SamplesOf(**next), std::vector<int64_t>{3});
+  EXPECT_EQ((*next)->epoch, 4);
+  ASSERT_TRUE(loader->LoadState(state).ok());
+  EXPECT_EQ(loader->Next(seconds(60)).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(loader->State().digest, state.digest);
+}
+
+TEST_F(LoaderTest, takes_no_batch_that_cannot_be_one) {
+  const auto own = Make({});
+  ASSERT_NE(own, nullptr);
+  const std::vector<int64_t> one = {0};
+  EXPECT_EQ(own->Supply(one).code(), Code::kInvalidArgument);
+  EXPECT_EQ(own->SupplyEnd().code(), Code::kInvalidArgument);
+  const auto loader =
+      Make({.order = {.shuffle = ShuffleKind::kExternal}, .place = {.batch_size = 2}});
+  ASSERT_NE(loader, nullptr);
+  const std::vector<std::vector<int64_t>> none = {{}, {0, 1, 2}, {-1}, {loader->sample_count()}};
+  for (const auto& batch : none) {
+    EXPECT_EQ(loader->Supply(batch).code(), Code::kInvalidArgument);
+  }
+  Status status;
+  int taken = 0;
+  while (status.ok() && taken < 100'000) {
+    status = loader->Supply(one);
+    ++taken;
+  }
+  EXPECT_EQ(status.code(), Code::kResourceExhausted) << "the queue is bounded";
+}
+
 TEST_F(LoaderTest, keeps_a_taken_batch_whole_after_the_loader_is_gone) {
   auto loader = Make({.decode_threads = 2});
   ASSERT_NE(loader, nullptr);

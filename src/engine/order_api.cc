@@ -69,6 +69,9 @@ class RunningOrder : public Order {
  private:
   struct Walk;
   Status Set(engine::RunPlan plan, const OrderOptions& options) {
+    if (options.shuffle == ShuffleKind::kExternal) {
+      return Bad("an external order is known to its loader alone");
+    }
     plan_ = std::move(plan);
     options_ = options;
     for (const order::RunSource& source : plan_.order.sources) names_.push_back(source.name);

@@ -56,6 +56,7 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
       feed::Sampler::Options{.first_of_source = options_.first_of_source,
                              .slicing = options_.slicing,
                              .epochs = options_.epochs,
+                             .external = options_.external,
                              .gap_bytes = fetch::CoalesceCost{}.GapBytes()});
   planner_ = std::make_unique<plan::Planner>(
       *sampler_, plan::RunwayOptions{.fixed_s = options_.runway_s,
@@ -123,6 +124,14 @@ void Pipeline::Taken(Duration step, Duration wait) {
 void Pipeline::SetOrder(order::RunOrder order) {
   loop_->Post(
       [this, order = std::move(order)]() mutable { sampler_->set_order(std::move(order)); });
+}
+
+void Pipeline::Supply(feed::SuppliedBatch batch) {
+  loop_->Post([this, batch = std::move(batch)]() mutable {
+    sampler_->Supply(std::move(batch));
+    planner_->SourceGrew();
+    feeder_->Pump();
+  });
 }
 
 void Pipeline::Restart(uint64_t epoch, uint64_t position) {

@@ -26,6 +26,7 @@ struct PipelineOptions {
   std::vector<uint64_t> first_of_source = {0};  // see feed::Sampler
   order::Slicing slicing;
   int64_t epochs = -1;
+  bool external = false;           // see feed::Sampler
   uint64_t memory_bytes = 0;       // of raw and output bytes in work
   uint64_t memory_tier_bytes = 0;  // beside that; 0: nothing is kept
   double runway_s = -1;
@@ -67,6 +68,8 @@ class Pipeline {
   void Restart(uint64_t epoch, uint64_t position);
   // Before a Restart: the order of what follows it.
   void SetOrder(order::RunOrder order);
+  // After the last Restart: what follows what was supplied since.
+  void Supply(feed::SuppliedBatch batch);
   // Any thread; waits for the coordinator, at most a second (then kDeadlineExceeded).
   Result<PipelineNumbers> Numbers();
 

@@ -58,6 +58,7 @@ constexpr double kShareError = 0.01;
 order::Shuffle ShuffleOf(const OrderOptions& options) {
   switch (options.shuffle) {
     case ShuffleKind::kNone:
+    case ShuffleKind::kExternal:
       return order::Sequential{};
     case ShuffleKind::kGlobal:
       return order::GlobalShuffle{};
@@ -94,6 +95,9 @@ std::string OrderText(const OrderOptions& options, const order::RunSpec& order) 
     case ShuffleKind::kGlobal:
       text += "global";
       break;
+    case ShuffleKind::kExternal:
+      text += "external";
+      break;
     case ShuffleKind::kBlocks:
       text += fmt::format("blocks window={} streams={} run={}", options.blocks.window,
                           options.blocks.streams, options.blocks.run);
@@ -104,6 +108,15 @@ std::string OrderText(const OrderOptions& options, const order::RunSpec& order) 
                       order.epoch_samples);
   if (order.sources.size() > 1) text += fmt::format(" mixture_block={}", order.mixture_block);
   return text;
+}
+
+// What an order that is supplied leaves to others.
+Status CheckExternal(const OrderOptions& order, const PlaceOptions& place, size_t sources) {
+  if (sources > 1) return Bad("an external order is of one data set, not of a mixture");
+  if (order.epoch_samples != 0) return Bad("an external order says itself when an epoch ends");
+  if (order.tail == TailRule::kPad) return Bad("an external order says itself what pads a batch");
+  if (place.world_size > 1) return Bad("an external order is of one rank");
+  return {};
 }
 
 std::string HexOf(uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -204,6 +217,11 @@ Result<RunPlan> PlanRun(const std::vector<OpenedSource>& sources,
     if (plan.order.epoch_samples == 0) plan.order.epoch_samples = first;
   }
   FB_ASSIGN_OR_RETURN(const order::RunOrder made, order::RunOrder::Make(plan.order));
+  if (order.shuffle == ShuffleKind::kExternal) {
+    plan.external = true;
+    FB_RETURN_IF_ERROR(CheckExternal(order, place, sources.size()));
+    return plan;
+  }
   if (order::BatchesFrom(plan.slicing, made.EpochSamples(0), 0) == 0) {
     return Bad(
         fmt::format("{} samples do not fill one batch of {} on {} ranks; "

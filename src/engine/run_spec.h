@@ -16,6 +16,7 @@ struct RunPlan {
   order::RunSpec order;
   order::Slicing slicing;
   std::vector<uint64_t> first_of_source;  // see feed::Sampler
+  bool external = false;                  // ShuffleKind::kExternal
 };
 
 // Errors: kInvalidArgument naming the option, or the samples that fill no batch.

@@ -13,6 +13,8 @@ void Sampler::Seek(uint64_t epoch, uint64_t position) {
   epoch_ = epoch;
   position_ = position;
   slice_.reset();
+  supplied_.clear();
+  row_ = 0;
 }
 
 // The next batch of which this rank has rows; false: the schedule is over.
@@ -37,6 +39,10 @@ bool Sampler::NextSlice() {
 }
 
 Result<std::optional<plan::WorkItem>> Sampler::Next() {
+  if (options_.external) {
+    if (supplied_.empty()) return std::optional<plan::WorkItem>();
+    return std::optional(MakeSupplied());
+  }
   if (!NextSlice()) return std::optional<plan::WorkItem>();
   return std::optional(Make(*slice_, row_++));
 }
@@ -52,10 +58,31 @@ plan::WorkItem Sampler::Make(const order::BatchSlice& slice, uint64_t row) {
   work->rows = slice.rows;
   work->batch_position = slice.first_position;
   work->batch_samples = slice.global_samples;
+  return Finish(std::move(work));
+}
+
+plan::WorkItem Sampler::MakeSupplied() {
+  const SuppliedBatch& batch = supplied_.front();
+  auto work = std::make_shared<SampleWork>();
+  work->place = {0, batch.samples[row_], batch.epoch};
+  work->epoch = batch.epoch;
+  work->position = batch.position + row_;
+  work->row = row_++;
+  work->rows = work->batch_samples = batch.samples.size();
+  work->batch_position = batch.position;
+  if (row_ == work->rows) {
+    supplied_.pop_front();
+    row_ = 0;
+  }
+  return Finish(std::move(work));
+}
+
+// From a place in a batch to what has to be fetched for it.
+plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
   plan::WorkItem item;
-  item.starts_group = row == 0;
-  item.ends_group = row + 1 == slice.rows;
-  item.group_output_bytes = BatchLayout(dataset_.arrays(), slice.rows).bytes;
+  item.starts_group = work->row == 0;
+  item.ends_group = work->row + 1 == work->rows;
+  item.group_output_bytes = BatchLayout(dataset_.arrays(), work->rows).bytes;
   Plan(*work, item);
   item.work = std::move(work);
   return item;
@@ -70,6 +97,12 @@ void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
   }
   work.plan = *std::move(plan);
   item.extents = work.plan.extents;
+}
+
+uint64_t Sampler::NextUse(const SampleWork& work) {
+  // Of an order that is not ours the best guess is an epoch later.
+  if (options_.external) return uses_++ + dataset_.sample_count();
+  return order_.NextUse(work.epoch, work.position);
 }
 
 plan::WorkItem Sampler::Substitute(const SampleWork& bad) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,20 +32,30 @@ struct SampleWork : plan::Work {
   Status plan_status;  // not OK: the sample cannot even be planned
 };
 
+// A batch of an order that somebody else decides.
+struct SuppliedBatch {
+  uint64_t epoch = 0;
+  uint64_t position = 0;  // of its first sample in the epoch
+  std::vector<uint64_t> samples;
+};
+
 class Sampler : public plan::ScheduleSource {
  public:
   struct Options {
     // Sample s of source i is sample first_of_source[i] + s of the data set.
     std::vector<uint64_t> first_of_source = {0};
     order::Slicing slicing;
-    int64_t epochs = -1;  // -1: no end
+    int64_t epochs = -1;    // -1: no end
+    bool external = false;  // the schedule is what Supply says, and over until it says more
     uint64_t gap_bytes = 0;
   };
   Sampler(const Dataset& dataset, order::RunOrder order, Options options);
 
-  // Goes on from this position; the number of epochs counts from epoch 0.
+  // Goes on from this position; the number of epochs counts from epoch 0. What was supplied is
+  // forgotten.
   void Seek(uint64_t epoch, uint64_t position);
   Result<std::optional<plan::WorkItem>> Next() override;
+  void Supply(SuppliedBatch batch) { supplied_.push_back(std::move(batch)); }
   // Seek comes next.
   void set_order(order::RunOrder order) { order_ = std::move(order); }
   void set_gap_bytes(uint64_t gap_bytes) { options_.gap_bytes = gap_bytes; }
@@ -52,11 +63,13 @@ class Sampler : public plan::ScheduleSource {
   // The item of the same place with substitute number `attempt`.
   plan::WorkItem Substitute(const SampleWork& bad);
   // When the sample of this work comes next, as a number that grows with time.
-  uint64_t NextUse(const SampleWork& work) { return order_.NextUse(work.epoch, work.position); }
+  uint64_t NextUse(const SampleWork& work);
 
  private:
   bool NextSlice();
   plan::WorkItem Make(const order::BatchSlice& slice, uint64_t row);
+  plan::WorkItem MakeSupplied();
+  plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
   void Plan(SampleWork& work, plan::WorkItem& item) const;
 
   const Dataset& dataset_;
@@ -65,7 +78,9 @@ class Sampler : public plan::ScheduleSource {
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
   std::optional<order::BatchSlice> slice_;
+  std::deque<SuppliedBatch> supplied_;
   uint64_t row_ = 0;
+  uint64_t uses_ = 0;  // of supplied samples
 };
 
 }  // namespace forebay::feed

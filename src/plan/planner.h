@@ -29,6 +29,9 @@ class Planner {
   // numbers go on; what was learned of latencies stays.
   void Restart();
 
+  // A source that had ended has more.
+  void SourceGrew() { ended_ = false; }
+
   // The next item that may be asked for now; nullptr when the runway is full or the schedule has
   // ended. Stays the same until Pop. An error of the source belongs to the item at that place; it
   // is returned once and the schedule goes on behind it.
