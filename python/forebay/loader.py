@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 
-from . import _core, check, gcguard, ranks, units
+from . import _core, agreement, check, gcguard, ranks, units
 from .clips import VideoClips, skip
 from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
 from .mix import BlockShuffle, Mix, check_weight
@@ -137,7 +137,7 @@ class Loader:
     ):
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._core = None
-        self._closed = False
+        self._closed = self._agreed = False
         if not isinstance(dataset, (VideoClips, Mix)):
             raise InvalidArgumentError(
                 f"dataset={dataset!r} must be a forebay.VideoClips or a forebay.Mix"
@@ -310,7 +310,9 @@ class Loader:
 
     def __reduce__(self):
         moved = self._progress is not None or self._at_start_of != 0
-        return _unpickle, (self._arguments, self.state_dict() if moved else None)
+        # A worker is of this process's rank, whatever its own surroundings say.
+        place = {"rank": self.rank, "world_size": self.world_size}
+        return _unpickle, (self._arguments | place, self.state_dict() if moved else None)
 
     # Within.
 
@@ -339,6 +341,15 @@ class Loader:
             self._make_core()
             self._core.load_state(state)
         return self._core
+
+    def _summary(self, core):
+        """What all ranks must have in common."""
+        state = _from_core_state(core.state()) | {"world_size": self.world_size}
+        del state["skips"], state["schema"]
+        if self._feed is None:
+            return state | {"batch_size": self.batch_size,
+                            "replicas": self._options.place.replicas}  # fmt: skip
+        return {k: v for k, v in state.items() if k not in ("position", "digest", "epoch")}
 
     def _epoch_ahead(self, core):
         return self._at_start_of if self._at_start_of is not None else core.state().epoch
@@ -371,6 +382,9 @@ class Loader:
     def _next(self, progress):
         with self._lock:
             core = self._live_core()
+            if not self._agreed:
+                agreement.check(self._place, self._summary(core))
+                self._agreed = True
             self._started = True
             if self._feed is not None:
                 self._feed.pull(core, self._options.epochs)
@@ -612,6 +626,7 @@ def _to_core_part(part, values, names):
 
 def _unpickle(arguments, state):
     arguments = dict(arguments)
+    ranks.announced(arguments["rank"], arguments["world_size"])
     loader = Loader(arguments.pop("dataset"), **arguments)
     if state is not None:
         loader.load_state_dict(state)

@@ -1,13 +1,16 @@
 """Which part of the data this process takes: its rank among how many.
 
 Looked for in this order: arguments; torch.distributed, if initialised; Ray Train; RANK,
-WORLD_SIZE and LOCAL_RANK (torchrun); Open MPI and PMI; Slurm, inside a job step; otherwise alone.
+WORLD_SIZE and LOCAL_RANK (torchrun); Open MPI, PMI and PMIx; Slurm, inside a job step; SageMaker's
+hosts; otherwise alone. Nothing that says half of it is passed over: two processes that both think
+they are alone would train on the same data.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import glob
+import json
 import os
 import re
 import sys
@@ -21,6 +24,7 @@ class Place:
     rank: int
     world_size: int
     source: str  # "arguments", "torch.distributed", ...
+    note: str = ""  # why it is alone where one might think otherwise
 
 
 def find_place(rank=None, world_size=None, environ=None, modules=None, count_gpus=None):
@@ -31,6 +35,8 @@ def find_place(rank=None, world_size=None, environ=None, modules=None, count_gpu
     """
     environ = os.environ if environ is None else environ
     modules = sys.modules if modules is None else modules
+    if count_gpus is None:
+        count_gpus = lambda: _count_gpus(environ, modules)  # noqa: E731 (costs an import or a look)
     if rank is not None or world_size is not None:
         if rank is None or world_size is None:
             raise InvalidArgumentError("rank= and world_size= belong together: give both")
@@ -38,19 +44,27 @@ def find_place(rank=None, world_size=None, environ=None, modules=None, count_gpu
     return (
         _from_torch(modules)
         or _from_ray(modules)
-        or _from_torchrun(environ, count_gpus or (lambda: _count_gpus(environ, modules)))
+        or _from_torchrun(environ, count_gpus)
         or _from_mpi(environ)
         or _from_slurm(environ)
-        or Place(0, 1, "a single process")
+        or _from_sagemaker(environ, count_gpus)
+        or Place(0, 1, "a single process", _why_alone(environ))
     )
 
 
 def announce(place):
-    """Says once on stderr where the rank came from; nothing for a single process."""
+    """Says once on stderr where the rank came from; nothing for a process that is plainly alone."""
     text = f"forebay: rank {place.rank}/{place.world_size} from {place.source}"
-    if place.world_size > 1 and text not in _announced:
+    if place.note:
+        text = f"forebay: a single process: {place.note}"
+    if (place.world_size > 1 or place.note) and text not in _announced:
         _announced.add(text)
         print(text, file=sys.stderr, flush=True)
+
+
+def announced(rank, world_size):
+    """This process was given its place by another one, which has said so."""
+    _announced.add(f"forebay: rank {rank}/{world_size} from arguments")
 
 
 _announced = set()
@@ -95,7 +109,8 @@ def _from_torchrun(environ, count_gpus):
             "the GPUs of a node the same data; start the processes with torchrun, or pass rank= "
             "and world_size="
         )
-    return _checked(rank, world_size, "RANK and WORLD_SIZE")
+    torchrun = "TORCHELASTIC_RUN_ID" in environ
+    return _checked(rank, world_size, "torchrun" if torchrun else "RANK and WORLD_SIZE")
 
 
 def _from_mpi(environ):
@@ -105,19 +120,64 @@ def _from_mpi(environ):
     ):
         if rank in environ and world_size in environ:
             return _checked(environ[rank], environ[world_size], source)
-    return None
+    if "PMIX_RANK" not in environ or _in_slurm_step(environ):
+        return None  # srun --mpi=pmix: Slurm says the size
+    raise InvalidArgumentError(
+        f"PMIX_RANK={environ['PMIX_RANK']} says which rank this is, and no variable of how many; "
+        "pass rank= and world_size="
+    )
+
+
+# Slurm's numbers for what is no step of tasks: extern, batch, interactive and their like.
+_SLURM_STEPS_MOST = 0xFFFFFFF0
+
+
+def _in_slurm_step(environ):
+    step = environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", ""))
+    return step.isdigit() and int(step) < _SLURM_STEPS_MOST and "SLURM_PROCID" in environ
 
 
 def _from_slurm(environ):
     # An interactive allocation and a batch script have SLURM_PROCID too, with one process that
-    # is no part of a step; their step's name is no number.
-    step = environ.get("SLURM_STEP_ID", environ.get("SLURM_STEPID", ""))
-    if not step.isdigit() or "SLURM_PROCID" not in environ:
+    # is no part of a step.
+    if not _in_slurm_step(environ):
         return None
     world_size = environ.get("SLURM_STEP_NUM_TASKS", environ.get("SLURM_NTASKS"))
     if world_size is None:
         return None
     return _checked(environ["SLURM_PROCID"], world_size, "Slurm")
+
+
+def _from_sagemaker(environ, count_gpus):
+    # A training job without a distribution runs its script once on each host. One with a
+    # distribution has torchrun's or Open MPI's variables, and did not come this far.
+    try:
+        hosts = json.loads(environ.get("SM_HOSTS", "[]"))
+    except ValueError:
+        hosts = None
+    if not isinstance(hosts, list):
+        raise InvalidArgumentError(f"SM_HOSTS={environ['SM_HOSTS']!r} is no list of hosts")
+    if len(hosts) < 2:
+        return None
+    host = environ.get("SM_CURRENT_HOST")
+    if host not in hosts:
+        raise InvalidArgumentError(
+            f"SM_CURRENT_HOST={host!r} is not one of SM_HOSTS={hosts}; pass rank= and world_size="
+        )
+    if count_gpus() > 1:
+        raise InvalidArgumentError(
+            f"SM_HOSTS names {len(hosts)} hosts and several GPUs are visible: a process for each "
+            "GPU would get its host's data; start them with torchrun (distribution={'torch_"
+            "distributed': {'enabled': True}}), or pass rank= and world_size="
+        )
+    return _checked(sorted(hosts).index(host), len(hosts), "SageMaker's hosts")
+
+
+def _why_alone(environ):
+    tasks = environ.get("SLURM_NTASKS", "1")
+    if "SLURM_JOB_ID" in environ and tasks != "1":
+        return f"SLURM_NTASKS is {tasks}, but this is no step of the job; srun starts one"
+    return ""
 
 
 def _checked(rank, world_size, source):
