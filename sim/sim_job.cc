@@ -88,7 +88,7 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
        .sources = {{"", order::GlobalShuffle{}, {{0, dataset.sample_count()}}}}});
   FB_ASSERT(order.ok());
   feed::Sampler::Options sampling;
-  sampling.slicing.batch_size = options.batch_size;
+  sampling.slicing = {options.batch_size, options.world_size, options.rank, order::Tail::kDrop};
   sampling.epochs = options.epochs;
   sampler_ = std::make_unique<feed::Sampler>(dataset, *std::move(order), sampling);
   const int depth_max = 64;
@@ -185,9 +185,9 @@ void Job::Check(const feed::ReadyGroup& group) {
   for (uint64_t row = 0; row < group.rows; ++row) {
     const auto sample = static_cast<uint64_t>(group.samples[row]);
     delivered_.push_back(group.samples[row]);
-    if (group.skipped.empty() && sample != order.SampleAt(group.position + row)) {
-      violations_.push_back(
-          fmt::format("position {} holds sample {}", group.position + row, sample));
+    const uint64_t position = group.position + options_.rank * options_.batch_size + row;
+    if (group.skipped.empty() && sample != order.SampleAt(position)) {
+      violations_.push_back(fmt::format("position {} holds sample {}", position, sample));
     }
     const uint64_t cameras = dataset_.arrays()[0].bytes / sizeof(uint64_t);
     for (uint64_t c = 0; c < cameras; ++c) {

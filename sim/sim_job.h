@@ -52,7 +52,9 @@ class PatternDataset : public feed::Dataset {
 
 struct JobOptions {
   uint64_t seed = 1;
-  uint64_t batch_size = 1;
+  uint64_t batch_size = 1;  // per rank
+  uint64_t world_size = 1;
+  uint64_t rank = 0;
   double runway_s = -1;
   uint64_t memory_bytes = 256ULL << 20;
   Duration step = std::chrono::milliseconds(300);

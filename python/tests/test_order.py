@@ -211,3 +211,23 @@ def test_the_digest_is_of_the_samples_alone(small):
     with fb.Loader(small, batch_size=6, seed=2, epochs=1) as loader:
         rows(loader)
         assert loader.state_dict()["digest"] not in digests
+
+
+def test_a_run_goes_on_from_every_step_of_an_epoch(small):
+    arguments = dict(seed=5, tail="pad", shuffle=fb.BlockShuffle(window=1, streams=2, run=4))
+    with fb.Loader(small, batch_size=4, epochs=2, **arguments) as loader:
+        states, batches = [loader.state_dict()], []
+        for _ in range(2):
+            for batch in loader:
+                batches.append(rows([batch])[0])
+                states.append(json.loads(json.dumps(loader.state_dict())))
+        digest = states[-1]["digest"]
+    steps = len(batches) // 2
+    for step in range(steps + 1):
+        with fb.Loader(small, batch_size=4, epochs=2, **arguments) as loader:
+            loader.load_state_dict(states[step])
+            rest = rows(loader)
+            if step == 0 or len(rest) < len(batches) - step:
+                rest += rows(loader)
+            assert rest == batches[step:]
+            assert loader.state_dict()["digest"] == digest
