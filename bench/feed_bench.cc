@@ -72,8 +72,8 @@ double Measure(uint64_t parts, uint64_t steps) {
   auto store = store::MemoryStore::Make(io.get(), {.name = "bench"});
   const std::vector<std::byte> body(kSamples * parts * kPartBytes);
   store->Insert("object", body);
-  auto objects = std::make_shared<const std::vector<ObjectVersion>>(
-      std::vector<ObjectVersion>{{"object", body.size(), ""}});
+  auto objects = std::make_shared<const ObjectList>(
+      std::vector<ObjectVersion>{{"object", body.size(), "", ""}});
   const NothingDataset dataset(parts);
   double cpu_us = 0;
   {

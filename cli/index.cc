@@ -19,7 +19,12 @@ class Index : public Command {
   void Define(Flags& flags) override {
     flags.Argument("source", &source_, "s3://bucket/prefix/ or a folder");
     flags.Option("--out", &options_.out, "catalog URI (default: SRC/.forebay/catalog.fbc)");
-    flags.Choice("--format", &format_, {"auto", "video"}, "what the objects are");
+    flags.Choice("--format", &options_.format, {"auto", "video", "files"},
+                 "what the objects are; files: each is a sample, none is read");
+    flags.Choice("--key-order", &options_.key_order, {"bytes", "listed"},
+                 "files: the samples' order: of the keys' bytes, or as the store lists them");
+    flags.Flag("--append", &options_.append,
+               "files: new objects come behind those that the catalog has");
     flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},
                  "how sync points are checked");
     flags.Option("--parallel", &parallel_, "objects at a time");
@@ -45,7 +50,9 @@ class Index : public Command {
     for (const std::string& warning : report->warnings) {
       WriteErr(fmt::format("forebay index: warning: {}\n", warning));
     }
-    if (!WriteOut(context.globals.json ? Json(*report) : Text(*report))) return kExitOther;
+    const bool files = report->format == "files";
+    const std::string text = files ? FilesText(*report) : Text(*report);
+    if (!WriteOut(context.globals.json ? Json(*report) : text)) return kExitOther;
     if (report->objects_failed > 0) return kExitFailed;
     return report->objects_skipped > 0 ? kExitSkipped : kExitOk;
   }
@@ -66,7 +73,23 @@ class Index : public Command {
         .Add("table_bytes_read", r.table_bytes_read)
         .Add("requests", r.requests)
         .Add("index_bytes", r.index_bytes)
+        .Add("format", r.format)
+        .Add("appended", r.appended)
+        .Add("generations", r.generations)
         .Take();
+  }
+  static std::string FilesText(const IndexReport& r) {
+    const uint64_t files = r.objects - r.objects_skipped;
+    std::string text = fmt::format(
+        "catalog:   {} ({})\nobjects:   {}, {} ({} left out), as they are; none was read\n",
+        r.catalog_uri, HumanSize(r.index_bytes), files, HumanSize(r.dataset_bytes),
+        r.objects_skipped);
+    if (r.appended != files) {
+      text += r.appended > 0
+                  ? fmt::format("appended:  {}, as generation {}\n", r.appended, r.generations)
+                  : "appended:  nothing, the catalog stays as it is\n";
+    }
+    return text;
   }
   static std::string Text(const IndexReport& r) {
     std::string text = fmt::format(
@@ -89,7 +112,6 @@ class Index : public Command {
   }
 
   std::string source_;
-  std::string format_ = "auto";
   int64_t parallel_ = 16;
   IndexOptions options_;
 };

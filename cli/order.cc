@@ -55,6 +55,7 @@ class OrderCommand : public Command {
   std::string source_;
   int64_t samples_ = 0;
   int64_t block_samples_ = 1;
+  std::string format_ = "video";
   ClipsOptions clips_;
   int64_t frames_ = 8, step_frames_ = 1, hop_ = 1;
   std::string cameras_;
@@ -79,6 +80,8 @@ void OrderCommand::Define(Flags& flags) {
   flags.Option("--samples", &samples_, "in place of a source: so many samples");
   flags.Option("--block", &block_samples_, "with --samples: samples in a block");
   flags.Option("--catalog", &clips_.catalog, "catalog URI (default: as `forebay index` leaves it)");
+  flags.Choice("--format", &format_, {"video", "files"},
+               "what the samples are: clips of videos, or plain objects");
   flags.Option("--pattern", &clips_.pattern, "of video clips: where scene and camera are");
   flags.Option("--cameras", &cameras_, "of video clips: names, with commas (default: all)");
   flags.Option("--frames", &frames_, "of a clip");
@@ -147,6 +150,10 @@ std::string OrderCommand::ReadChain() {
 
 Result<std::unique_ptr<Order>> OrderCommand::Open(const Context& context) const {
   if (source_.empty()) return Order::OfCount(samples_, block_samples_, options_);
+  if (format_ == "files") {
+    RecordsOptions records{.uri = source_, .format = format_, .catalog = clips_.catalog};
+    return Order::Open({{.name = "", .data = std::move(records)}}, options_, context.globals.store);
+  }
   ClipsOptions clips = clips_;
   clips.uri = source_;
   clips.frames = static_cast<int>(frames_);

@@ -13,7 +13,11 @@ namespace forebay::sim {
 Cluster::Cluster(const ClusterOptions& options)
     : options_(options),
       world_(options.seed),
-      dataset_({.samples = 512, .cameras = options.cameras, .extent_bytes = 64, .etag = "sim"}),
+      dataset_({.samples = 512,
+                .cameras = options.cameras,
+                .extent_bytes = 64,
+                .etag = "sim",
+                .ragged = options.ragged}),
       io_(world_.NewExecutor()) {
   transport_ = std::make_unique<SimTransport>(
       io_, SimTransport::Options{.seed = DeriveKey(options.seed, HashName("network")),

@@ -18,6 +18,7 @@ struct ClusterOptions {
   uint64_t seed = 1;
   int readers = 64;
   uint32_t cameras = 7;
+  bool ragged = false;  // samples of many sizes
   Lognormal latency;
   JobOptions job;  // its seed is derived
 };

@@ -80,6 +80,72 @@ TEST_F(FeederTest, delivers_every_sample_once_an_epoch_at_any_batch_size_and_run
   }
 }
 
+TEST_F(FeederTest, samples_of_many_sizes_come_whole_and_in_order) {
+  for (const uint64_t batch : {1u, 3u, 8u}) {
+    for (const double runway : {0.0, 0.7, -1.0}) {
+      for (const bool one_unit : {false, true}) {
+        Make({.samples = 24, .cameras = 3, .one_unit = one_unit, .ragged = true},
+             {.batch_size = batch, .runway_s = runway});
+        job->Start();
+        RunSteps(2 * 24 / batch);
+        const auto& delivered = job->delivered();
+        for (size_t epoch = 0; epoch < 2; ++epoch) {
+          const auto first = delivered.begin() + static_cast<std::ptrdiff_t>(24 * epoch);
+          EXPECT_EQ(std::set<int64_t>(first, first + 24).size(), 24u);
+        }
+        job->Close();
+        ExpectSound();
+      }
+    }
+  }
+}
+
+// The largest batch and one sample's raw bytes are what a loader asks for.
+TEST_F(FeederTest, samples_of_many_sizes_fit_the_least_budget) {
+  const PatternDataset::Options data{
+      .samples = 64, .cameras = 2, .extent_bytes = 100'000, .ragged = true};
+  const PatternDataset same(data);
+  const uint64_t least = SlabsFor(same.OutputBytesMax(4)) * kSlabBytes + same.raw_bytes_max();
+  Make(data, {.batch_size = 4, .memory_bytes = least});
+  job->Start();
+  RunSteps(40);
+  EXPECT_LE(job->feeder().budget().peak(), least);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, a_substitute_of_another_size_has_its_place_in_the_batch) {
+  uint64_t other_sizes = 0;
+  for (uint64_t bad = 0; bad < 20; ++bad) {
+    for (const bool one_unit : {false, true}) {
+      Make({.samples = 20, .cameras = 2, .one_unit = one_unit, .ragged = true},
+           {.batch_size = 4, .epochs = 1, .skip_max = 3});
+      if (dataset->ExtentBytes(bad) == 0) continue;  // nothing is read of it
+      on_read = [&](const ReadRequest& request) -> std::optional<Status> {
+        // The first substitute may be bad too.
+        const bool fails = request.range.offset == dataset->OffsetOf(bad) ||
+                           request.range.offset == dataset->OffsetOf((bad + 3) % 20);
+        return fails ? std::optional(Status(Code::kDataLoss, "damaged")) : std::nullopt;
+      };
+      job->Start();
+      RunSteps(5);
+      EXPECT_TRUE(job->errors().empty());
+      EXPECT_GE(job->feeder().stats().substitutes, 1u);
+      const auto& delivered = job->delivered();
+      ASSERT_EQ(delivered.size(), 20u);
+      EXPECT_EQ(std::ranges::count(delivered, static_cast<int64_t>(bad)), 0);
+      for (const int64_t sample : delivered) {
+        other_sizes +=
+            std::ranges::count(delivered, sample) > 1 &&
+            dataset->ExtentBytes(static_cast<uint64_t>(sample)) != dataset->ExtentBytes(bad);
+      }
+      job->Close();  // nothing stays reserved
+      ExpectSound();
+    }
+  }
+  EXPECT_GT(other_sizes, 10u) << "or nothing was asked";
+}
+
 TEST_F(FeederTest, ends_after_the_last_epoch) {
   Make({.samples = 10, .cameras = 2}, {.epochs = 2});
   job->Start();
@@ -236,10 +302,12 @@ TEST_F(FeederTest, restarts_at_any_moment_go_on_from_the_new_place_alone) {
 
 TEST_F(FeederTest, closing_at_any_moment_leaves_nothing_behind) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
-    Make({.samples = 40, .cameras = 3}, {.seed = seed, .batch_size = 2}, seed);
+    const bool ragged = seed % 2 == 0;
+    Make({.samples = 40, .cameras = 3, .ragged = ragged},
+         {.seed = seed, .batch_size = 2, .skip_max = ragged ? 40 : 0}, seed);
     on_read = [&](const ReadRequest&) -> std::optional<Status> {
       if (random.NextBelow(20) > 0) return std::nullopt;
-      return Status(Code::kUnavailable, "now and then");
+      return Status(ragged ? Code::kDataLoss : Code::kUnavailable, "now and then");
     };
     job->Start();
     const uint64_t tasks = DeriveKey(seed, 1) % 500;

@@ -10,12 +10,16 @@
 namespace forebay::sim {
 namespace {
 
-// Compares every byte with the pattern and writes the sample's number.
+// Compares every byte with the pattern, writes the sample's number and, where ragged, its bytes.
 class PatternDecoder : public feed::SampleDecoder {
  public:
   Status Decode(const feed::SamplePlan& plan, size_t unit, const feed::UnitBytes& bytes,
                 std::span<const MutableBytes> arrays) override {
-    (void)plan;
+    const uint64_t sample = *static_cast<const uint64_t*>(plan.detail.get());
+    const size_t cameras = arrays[0].size() / sizeof(sample);
+    for (size_t i = unit; i < unit + (plan.units.size() == 1 ? cameras : 1); ++i) {
+      std::memcpy(arrays[0].data() + i * sizeof(sample), &sample, sizeof(sample));
+    }
     std::vector<std::byte> scratch;
     for (size_t i = 0; i < bytes.extents.size(); ++i) {
       const Extent& extent = bytes.extents[i];
@@ -25,8 +29,8 @@ class PatternDecoder : public feed::SampleDecoder {
         return Status(Code::kDataLoss, fmt::format("byte {} of object {} is wrong",
                                                    extent.range.offset + at, extent.object));
       }
-      const uint64_t sample = extent.range.offset / extent.range.size();
-      std::memcpy(arrays[0].data() + (unit + i) * sizeof(sample), &sample, sizeof(sample));
+      if (arrays.size() == 1) continue;
+      std::memcpy(arrays[1].data() + (unit + i) * view.size(), view.data(), view.size());
     }
     return {};
   }
@@ -45,24 +49,38 @@ PatternDataset::PatternDataset(const Options& options) : options_(options) {
                      .dtype = "int64",
                      .shape = {options.cameras},
                      .bytes = options.cameras * sizeof(uint64_t)});
-  auto objects = std::make_shared<std::vector<ObjectVersion>>();
-  for (uint32_t camera = 0; camera < options.cameras; ++camera) {
-    objects->push_back({KeyOf(camera), object_bytes(), options.etag});
+  if (options.ragged) {
+    arrays_.push_back(
+        {.name = "bytes", .dtype = "uint8", .shape = {}, .bytes = 0, .offsets = "offsets"});
   }
-  objects_ = std::move(objects);
+  std::vector<ObjectVersion> objects;
+  for (uint32_t camera = 0; camera < options.cameras; ++camera) {
+    objects.push_back({KeyOf(camera), object_bytes(), options.etag, ""});
+  }
+  objects_ = std::make_shared<const ObjectList>(std::move(objects));
 }
 
 std::string PatternDataset::KeyOf(uint32_t camera) { return fmt::format("camera-{}", camera); }
 
 Result<feed::SamplePlan> PatternDataset::PlanSample(uint64_t sample, uint64_t) const {
   feed::SamplePlan plan;
-  const uint64_t at = sample * options_.extent_bytes;
+  const uint64_t at = OffsetOf(sample);
+  const uint64_t bytes = ExtentBytes(sample);
   for (uint32_t camera = 0; camera < options_.cameras; ++camera) {
-    plan.extents.push_back({camera, {at, at + options_.extent_bytes}});
-    if (!options_.one_unit) plan.units.push_back({camera, 1});
+    if (bytes > 0) plan.extents.push_back({camera, {at, at + bytes}});
+    if (!options_.one_unit) plan.units.push_back({bytes > 0 ? camera : 0, bytes > 0 ? 1U : 0U});
   }
-  if (options_.one_unit) plan.units.push_back({0, options_.cameras});
+  if (options_.one_unit) plan.units.push_back({0, plan.extents.size()});
+  if (options_.ragged) plan.ragged_bytes = {bytes * options_.cameras};
+  plan.detail = std::make_shared<const uint64_t>(sample);
   return plan;
+}
+
+uint64_t PatternDataset::ExtentBytes(uint64_t sample) const {
+  if (!options_.ragged) return options_.extent_bytes;
+  const uint64_t drawn = DeriveKey(sample, HashName("size"));
+  // One in eight holds nothing.
+  return drawn % 8 == 0 ? 0 : 1 + (drawn >> 8) % options_.extent_bytes;
 }
 
 Result<std::unique_ptr<feed::SampleDecoder>> PatternDataset::MakeDecoder() const {
@@ -71,6 +89,11 @@ Result<std::unique_ptr<feed::SampleDecoder>> PatternDataset::MakeDecoder() const
 
 std::string PatternDataset::DescribeSample(uint64_t sample) const {
   return fmt::format("pattern {}", sample);
+}
+
+uint64_t PatternDataset::OutputBytesMax(uint64_t rows) const {
+  return rows * options_.cameras * (sizeof(uint64_t) + options_.extent_bytes) +
+         2 * feed::BatchLayout::kAlign;
 }
 
 Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::ObjectStore> store,
@@ -189,17 +212,31 @@ void Job::Check(const feed::ReadyGroup& group) {
     if (group.skipped.empty() && sample != order.SampleAt(position)) {
       violations_.push_back(fmt::format("position {} holds sample {}", position, sample));
     }
-    const uint64_t cameras = dataset_.arrays()[0].bytes / sizeof(uint64_t);
-    for (uint64_t c = 0; c < cameras; ++c) {
-      uint64_t written = 0;
-      std::memcpy(&written, group.block.get() + (row * cameras + c) * sizeof(written),
-                  sizeof(written));
-      if (written != sample) {
-        violations_.push_back(
-            fmt::format("sample {} holds camera {}'s sample {}", sample, c, written));
-      }
+    CheckRow(group, row);
+  }
+}
+
+void Job::CheckRow(const feed::ReadyGroup& group, uint64_t row) {
+  const auto sample = static_cast<uint64_t>(group.samples[row]);
+  const uint64_t cameras = dataset_.arrays()[0].bytes / sizeof(uint64_t);
+  const MutableBytes numbers = group.layout->RowOf(group.block.get(), 0, row);
+  for (uint64_t c = 0; c < cameras; ++c) {
+    uint64_t written = 0;
+    std::memcpy(&written, numbers.data() + c * sizeof(written), sizeof(written));
+    if (written != sample) {
+      violations_.push_back(
+          fmt::format("sample {} holds camera {}'s sample {}", sample, c, written));
     }
   }
+  if (!dataset_.ragged()) return;
+  const uint64_t bytes = dataset_.ExtentBytes(sample);
+  const MutableBytes raw = group.layout->RowOf(group.block.get(), 1, row);
+  bool right = raw.size() == bytes * cameras;
+  for (uint64_t i = 0; right && i < raw.size(); ++i) {
+    right = raw[i] == PatternDataset::ByteAt(static_cast<uint32_t>(i / bytes),
+                                             dataset_.OffsetOf(sample) + i % bytes);
+  }
+  if (!right) violations_.push_back(fmt::format("sample {} holds other bytes", sample));
 }
 
 void Job::Restart(uint64_t epoch, uint64_t position) {

@@ -18,7 +18,8 @@
 namespace forebay::sim {
 
 // Objects whose byte at offset i is a function of (object, i), and samples of one extent in each
-// of `cameras` objects.
+// of `cameras` objects. Ragged: the extents of a sample have the same size, between nothing and
+// `extent_bytes`, and its bytes are delivered too, in an array of their own.
 class PatternDataset : public feed::Dataset {
  public:
   struct Options {
@@ -27,6 +28,7 @@ class PatternDataset : public feed::Dataset {
     uint32_t extent_bytes = 512;
     std::string etag = "";  // pinned in every read
     bool one_unit = false;  // the whole sample is one decode job, else one per camera
+    bool ragged = false;
   };
   explicit PatternDataset(const Options& options);
 
@@ -34,20 +36,27 @@ class PatternDataset : public feed::Dataset {
     return static_cast<std::byte>((object * 131 + offset * 7 + (offset >> 8)) & 0xff);
   }
   static std::string KeyOf(uint32_t camera);
+  // Of each of the sample's extents.
+  uint64_t ExtentBytes(uint64_t sample) const;
+  bool ragged() const { return options_.ragged; }
+  uint64_t OffsetOf(uint64_t sample) const { return sample * options_.extent_bytes; }
   uint64_t object_bytes() const { return options_.samples * options_.extent_bytes; }
-  std::shared_ptr<const std::vector<ObjectVersion>> objects() const { return objects_; }
+  std::shared_ptr<const ObjectTable> objects() const { return objects_; }
 
   uint64_t sample_count() const override { return options_.samples; }
   const std::vector<feed::SampleArray>& arrays() const override { return arrays_; }
   Result<feed::SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
   Result<std::unique_ptr<feed::SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
-  uint64_t raw_bytes_max() const override { return options_.cameras * kSlabBytes; }
+  uint64_t OutputBytesMax(uint64_t rows) const override;
+  uint64_t raw_bytes_max() const override {
+    return options_.cameras * SlabsFor(options_.extent_bytes) * kSlabBytes;
+  }
 
  private:
   Options options_;
   std::vector<feed::SampleArray> arrays_;
-  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+  std::shared_ptr<const ObjectTable> objects_;
 };
 
 struct JobOptions {
@@ -93,6 +102,7 @@ class Job {
   void Come();
   void Take();
   void Check(const feed::ReadyGroup& group);
+  void CheckRow(const feed::ReadyGroup& group, uint64_t row);
 
   World& world_;
   const PatternDataset& dataset_;

@@ -25,10 +25,19 @@ struct ClipsOptions {
   std::string catalog;        // URI; "": SRC/.forebay/catalog.fbc, then the local cache folder
 };
 
+// Records of a container format, delivered as they are.
+struct RecordsOptions {
+  std::string uri;
+  // "files": every object of the listing is a sample, in an array "bytes" (uint8 [total]) with
+  // "offsets" (int64 [B + 1]).
+  std::string format = "files";
+  std::string catalog;  // as in ClipsOptions
+};
+
 // One of the data sets of a run.
 struct SourceOptions {
   std::string name;  // may be empty where there is but one
-  ClipsOptions data;
+  std::variant<ClipsOptions, RecordsOptions> data;
   double weight = 1;  // its share of a mixture's samples, beside the others' weights
 };
 

@@ -33,14 +33,17 @@ struct LoaderOptions {
 // One array of a batch; shape and element size fixed for the loader's life.
 struct ArraySpec {
   std::string name;
-  std::string dtype;           // "uint8", "int64", "int32", "bool", "float32"
-  std::vector<int64_t> shape;  // with the batch dimension first
+  std::string dtype;  // "uint8", "int64", "int32", "bool", "float32"
+  // With the batch dimension first. {-1}: samples differ in size and lie one after the other; the
+  // array behind it says where each begins, and where the last one ends.
+  std::vector<int64_t> shape;
 };
 
 struct Array {
   const ArraySpec* spec = nullptr;
-  int64_t rows = 0;             // of this batch: the shape's first dimension in place of spec's
-                                // (smaller only in the last batch of an epoch without drop_last)
+  int64_t rows = 0;             // the shape's first dimension in place of spec's: of this batch
+                                // (other only in the last one of an epoch without drop_last, and
+                                // where samples differ in size)
   std::shared_ptr<void> owner;  // keeps the bytes alive, the loader itself is not needed
   void* data = nullptr;
   size_t bytes = 0;

@@ -21,7 +21,15 @@ struct IndexProgress {
 };
 
 struct IndexOptions {
-  std::string out;               // catalog URI; "": SRC/.forebay/catalog.fbc
+  std::string out;  // catalog URI; "": SRC/.forebay/catalog.fbc
+  // "video"; "files": every object is a sample, and none is read; "auto": video, and where nothing
+  // is one, files.
+  std::string format = "auto";
+  // Files only. The order of the samples: "bytes" of their keys, or as "listed" by the store.
+  std::string key_order = "bytes";
+  // Files only: the objects of the catalog that is there keep their numbers, new ones come behind
+  // them. One that has changed or is gone is an error (kPreconditionFailed).
+  bool append = false;
   std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
   std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)
@@ -40,11 +48,15 @@ struct IndexReport {
   uint64_t dataset_bytes = 0, bytes_read = 0, requests = 0;
   uint64_t table_dataset_bytes = 0, table_bytes_read = 0;  // containers with a sample table only
   uint64_t index_bytes = 0;
+  std::string format;        // "video" or "files"
+  uint64_t appended = 0;     // files: objects that the catalog did not have
+  uint64_t generations = 1;  // files: how often it was indexed or appended to
   std::vector<IndexFailure> failures;
   std::vector<std::string> warnings;
 };
 
-// Builds and stores the catalog of every video under `source` by range reads alone.
+// Builds and stores the catalog of what lies under `source`: of videos by range reads, of plain
+// objects by one listing.
 FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
                                            const IndexOptions& options);
 

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
@@ -159,6 +160,11 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("height", &ClipsOptions::height)
       .def_rw("chw", &ClipsOptions::chw)
       .def_rw("catalog", &ClipsOptions::catalog);
+  nb::class_<RecordsOptions>(m, "RecordsOptions")
+      .def(nb::init<>())
+      .def_rw("uri", &RecordsOptions::uri)
+      .def_rw("format", &RecordsOptions::format)
+      .def_rw("catalog", &RecordsOptions::catalog);
   nb::class_<SourceOptions>(m, "SourceOptions")
       .def(nb::init<>())
       .def_rw("name", &SourceOptions::name)

@@ -80,10 +80,16 @@ nb::object Times(nb::handle_t<SharedVideo> self) {
 }
 
 void BindIndex(nb::module_& m) {
+  nb::class_<IndexOptions>(m, "IndexOptions")
+      .def(nb::init<>())
+      .def_rw("out", &IndexOptions::out)
+      .def_rw("format", &IndexOptions::format)
+      .def_rw("key_order", &IndexOptions::key_order)
+      .def_rw("append", &IndexOptions::append)
+      .def_rw("verify", &IndexOptions::verify);
   m.def(
       "build_index",
-      [](std::string source, StoreOptions store, std::string out, std::string verify) {
-        IndexOptions options{.out = std::move(out), .verify = std::move(verify)};
+      [](std::string source, StoreOptions store, IndexOptions options) {
         const IndexReport report = ValueOrRaise(RunInterruptibly(
             [source = std::move(source), store = std::move(store), options = std::move(options)] {
               return BuildIndex(source, store, options);
@@ -100,6 +106,9 @@ void BindIndex(nb::module_& m) {
         result["bytes_read"] = report.bytes_read;
         result["requests"] = report.requests;
         result["index_bytes"] = report.index_bytes;
+        result["format"] = report.format;
+        result["appended"] = report.appended;
+        result["generations"] = report.generations;
         nb::dict failures;
         for (const IndexFailure& failure : report.failures) {
           failures[nb::str(failure.uri.c_str())] = failure.why;
@@ -107,7 +116,7 @@ void BindIndex(nb::module_& m) {
         result["failures"] = failures;
         return result;
       },
-      nb::arg("source"), nb::arg("store"), nb::arg("out"), nb::arg("verify"));
+      nb::arg("source"), nb::arg("store"), nb::arg("options"));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ from .labels import Labels
 from .loader import Loader
 from .mix import BlockShuffle, Mix
 from .random import rng
+from .records import Records
 from .video import Video, index
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "PreconditionFailedError",
+    "Records",
     "ResourceExhaustedError",
     "UnavailableError",
     "UnimplementedError",

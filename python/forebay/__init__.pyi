@@ -100,11 +100,27 @@ class BlockShuffle:
     run: int
     def __init__(self, window: int = 16, streams: int = 1, run: int = 64) -> None: ...
 
+class Records:
+    uri: str
+    format: str
+    catalog: str | None
+    storage_options: Mapping[str, Any] | None
+    def __init__(
+        self,
+        uri: _Uri,
+        *,
+        format: Literal["files"] = "files",
+        catalog: _Uri | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    @property
+    def labels(self) -> None: ...
+
 class Mix:
-    sources: Mapping[str, tuple[VideoClips, float]]
+    sources: Mapping[str, tuple[VideoClips | Records, float]]
     block: int | None
     def __init__(
-        self, sources: Mapping[str, tuple[VideoClips, float]], block: int | None = None
+        self, sources: Mapping[str, tuple[VideoClips | Records, float]], block: int | None = None
     ) -> None: ...
     @property
     def storage_options(self) -> Mapping[str, Any] | None: ...
@@ -116,7 +132,7 @@ class Mix:
 class Loader:
     def __init__(
         self,
-        dataset: VideoClips | Mix,
+        dataset: VideoClips | Records | Mix,
         *,
         batch_size: int = 1,
         seed: int = 0,
@@ -161,7 +177,7 @@ class Loader:
     @property
     def runway_reason(self) -> str: ...
     @property
-    def dataset(self) -> VideoClips | Mix: ...
+    def dataset(self) -> VideoClips | Records | Mix: ...
     @property
     def batch_size(self) -> int: ...
     @property
@@ -209,6 +225,9 @@ def index(
     source: _Uri,
     *,
     out: _Uri | None = None,
+    format: Literal["auto", "video", "files"] = "auto",
+    key_order: Literal["bytes", "listed"] = "bytes",
+    append: bool = False,
     verify: Literal["none", "heads", "full"] = "heads",
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...

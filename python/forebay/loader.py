@@ -13,6 +13,7 @@ from . import _core, agreement, check, gcguard, ranks, units
 from .clips import VideoClips, skip
 from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
 from .mix import BlockShuffle, Mix, check_weight
+from .records import Records
 from .storage import to_store_options
 
 _KINDS = {
@@ -39,7 +40,8 @@ class Loader:
 
     Each ``iter`` yields the batches of one epoch, the next ``iter`` those of the next; an epoch
     that was left early counts as done. A batch is a dict of arrays: one for each camera, uint8
-    ``[B, T, H, W, 3]`` (see ``VideoClips``), the labels' columns, and
+    ``[B, T, H, W, 3]`` (see ``VideoClips``), the labels' columns, or ``bytes`` with ``offsets``
+    (see ``Records``), and
 
     - ``_sample``, int64 ``[B]``: the samples' indices in the catalog;
     - ``_epoch``, int32 ``[B]``;
@@ -60,7 +62,7 @@ class Loader:
     forkserver) keeps arguments and position.
 
     Args:
-        dataset: a ``VideoClips``, or a ``Mix`` of several.
+        dataset: a ``VideoClips``, a ``Records``, or a ``Mix`` of several.
         batch_size: samples per rank and batch.
         seed: of the order.
         epochs: how many there are; None: no end.
@@ -138,9 +140,10 @@ class Loader:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._core = None
         self._closed = self._agreed = False
-        if not isinstance(dataset, (VideoClips, Mix)):
+        if not isinstance(dataset, (VideoClips, Records, Mix)):
             raise InvalidArgumentError(
-                f"dataset={dataset!r} must be a forebay.VideoClips or a forebay.Mix"
+                f"dataset={dataset!r} must be a forebay.VideoClips, a forebay.Records or a "
+                "forebay.Mix"
             )
         place = ranks.find_place(rank, world_size)
         self._place = place

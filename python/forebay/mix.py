@@ -8,6 +8,7 @@ from typing import Any, Mapping
 from . import check
 from .clips import VideoClips
 from .errors import InvalidArgumentError
+from .records import Records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Mix:
             if not isinstance(part, (tuple, list)) or len(part) != 2:
                 raise InvalidArgumentError(f"Mix: {name!r} must be (data set, weight)")
             dataset, weight = part
-            if not isinstance(dataset, VideoClips):
+            if not isinstance(dataset, (VideoClips, Records)):
                 raise InvalidArgumentError(f"Mix: {name!r}: {dataset!r} is no data set")
             if dataset.labels is not None:
                 raise InvalidArgumentError(

@@ -130,15 +130,38 @@ def _numbers(numbers, count, uri):
     return np.ascontiguousarray(array, np.uint32)
 
 
-def index(source, *, out=None, verify="heads", storage_options=None):
-    """Builds and stores the catalog of every video under ``source``, as ``forebay index`` does.
+def index(
+    source,
+    *,
+    out=None,
+    format="auto",
+    key_order="bytes",
+    append=False,
+    verify="heads",
+    storage_options=None,
+):
+    """Builds and stores the catalog of what lies under ``source``, as ``forebay index`` does.
 
-    Returns a dict: ``catalog_uri``, ``objects``, ``videos``, ``frames``, ``bytes_read``,
-    ``dataset_bytes``, ``index_bytes``, ``failures`` (URI -> why), ...
+    Args:
+        source: ``s3://bucket/prefix/``, ``file:///path/`` or a path.
+        out: the catalog's URI; None: ``source``/.forebay/catalog.fbc.
+        format: ``"video"`` (videos are indexed by range reads), ``"files"`` (every object is a
+            sample; none is read), or ``"auto"``: video, and files where nothing is one.
+        key_order: of files: ``"bytes"`` of their keys, or as ``"listed"`` by the store.
+        append: of files: those that the catalog has keep their numbers, new ones come behind them.
+            One that has changed or is gone is a PreconditionFailedError.
+        verify: of videos: how sync points are checked, ``"none"``, ``"heads"`` or ``"full"``.
+
+    Returns a dict: ``catalog_uri``, ``format``, ``objects``, ``videos``, ``frames``,
+    ``bytes_read``, ``dataset_bytes``, ``index_bytes``, ``appended``, ``generations``,
+    ``failures`` (URI -> why), ...
     """
+    options = _core.IndexOptions()
+    options.out = "" if out is None else check.uri("out", out)
+    options.format = check.one_of("format", format, ("auto", "video", "files"))
+    options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))
+    options.append = check.boolean("append", append)
+    options.verify = check.one_of("verify", verify, ("none", "heads", "full"))
     return _core.build_index(
-        check.uri("source", source),
-        to_store_options(storage_options),
-        "" if out is None else check.uri("out", out),
-        check.one_of("verify", verify, ("none", "heads", "full")),
+        check.uri("source", source), to_store_options(storage_options), options
     )

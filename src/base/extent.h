@@ -13,6 +13,7 @@ struct ObjectVersion {
   std::string key;  // in its store
   uint64_t size = 0;
   std::string etag;
+  std::string version_id;  // "": not pinned to one
 };
 
 struct Extent {

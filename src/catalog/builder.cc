@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "catalog/listing.h"
 #include "store/pinned_object.h"
 #include "sys/thread.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
-constexpr size_t kWarningsMax = 1000;
 
 struct Scanned {
   CatalogInput::Object object;
@@ -53,33 +53,21 @@ Scanned ScanObject(const store::SyncStore& store, const store::ObjectInfo& info,
   return scanned;
 }
 
-void Warn(BuildReport* report, std::string_view key, std::string_view text) {
-  if (report->warnings.size() >= kWarningsMax) return;
-  report->warnings.push_back(fmt::format("{}: {}", key, text));
-}
-
 Result<std::vector<store::ObjectInfo>> ListObjects(const store::SyncStore& store,
                                                    const std::string& prefix, BuildReport* report) {
   std::vector<store::ObjectInfo> objects;
-  const std::string own = prefix + ".forebay/";
-  FB_RETURN_IF_ERROR(store.ListAll(
-      prefix,
+  Listing listing;
+  FB_RETURN_IF_ERROR(ListDataset(
+      store, prefix,
       [&](const store::ObjectInfo& info) {
-        const bool folder = info.size == 0 && info.key.ends_with('/');
-        if (!folder && !info.key.starts_with(own)) objects.push_back(info);
+        objects.push_back(info);
         return true;
       },
-      {},
-      [&](const store::ListSkip& skip) {
-        if (skip.key.starts_with(own)) return;
-        ++report->objects;
-        ++report->objects_skipped;
-        Warn(report, skip.key.substr(prefix.size()), skip.why + ", left out");
-      }));
-  if (objects.empty()) {
-    return Status(Code::kNotFound,
-                  fmt::format("no object under {}/{}", store.async().root_uri(), prefix));
-  }
+      &listing));
+  report->objects += listing.skipped;
+  report->objects_skipped += listing.skipped;
+  report->warnings = std::move(listing.warnings);
+  if (objects.empty()) return NothingThere(store, prefix);
   return objects;
 }
 
@@ -96,8 +84,9 @@ void AddUp(const Scanned& one, BuildReport* report) {
     report->table_dataset_bytes += one.object.size;
     report->table_bytes_read += one.bytes;
   }
-  if (one.skipped) Warn(report, one.object.key, "not a video, left out");
-  for (const std::string& warning : one.report.warnings) Warn(report, one.object.key, warning);
+  if (one.skipped) Warn(&report->warnings, one.object.key, "not a video, left out");
+  for (const std::string& warning : one.report.warnings)
+    Warn(&report->warnings, one.object.key, warning);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "catalog/coding.h"
+#include "catalog/files_catalog.h"
 #include "catalog/video_codec.h"
 
 namespace forebay::catalog {
@@ -33,6 +34,11 @@ class CatalogFile : public Catalog {
 
   Status Parse() {
     if (bytes_.size() < kHeaderBytes) return Damaged(fmt::format("{} bytes", bytes_.size()));
+    if (IsFilesCatalog(bytes_)) {
+      return Status(Code::kInvalidArgument,
+                    "it is a catalog of plain objects: `forebay index --format video` makes one of "
+                    "videos");
+    }
     if (AsText(ByteView(bytes_).first(kMagic.size())) != kMagic) return Damaged("wrong magic");
     Reader head(ByteView(bytes_).subspan(kMagic.size()));
     const auto version = head.Word<uint32_t>();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catalog/builder.h"
+#include "catalog/files_builder.h"
 #include "engine/open_catalog.h"
 #include "engine/store_set.h"
 #include "forebay/video.h"
@@ -74,14 +75,43 @@ IndexReport Summarize(const catalog::BuildReport& built, const catalog::CatalogI
   return report;
 }
 
-}  // namespace
+// What an index is built from, and where it goes.
+struct Job {
+  std::shared_ptr<engine::StoreSet> stores;
+  store::Uri source;
+  std::string prefix;
+  std::shared_ptr<store::ObjectStore> from;
+  Target target;
+  std::string source_uri;  // with the prefix
+};
 
-Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
-                               const IndexOptions& options) {
-  FB_RETURN_IF_ERROR(store.Validate());
-  if (options.parallel == 0 || options.parallel > 1024) {
-    return Status(Code::kInvalidArgument, "parallel must be in [1, 1024]");
+Result<Job> MakeJob(const std::string& source, const StoreOptions& store,
+                    const IndexOptions& options) {
+  Job job;
+  FB_ASSIGN_OR_RETURN(job.stores, engine::StoreSet::Make(store));
+  FB_ASSIGN_OR_RETURN(job.source, store::ParseUri(source));
+  FB_ASSIGN_OR_RETURN(job.target, TargetOf(*job.stores, job.source, options.out));
+  job.prefix = engine::PrefixOf(job.source);
+  FB_ASSIGN_OR_RETURN(job.from, job.stores->StoreFor(job.source));
+  store::Uri root = job.source;
+  root.key = job.prefix;
+  job.source_uri = root.ToString();
+  return job;
+}
+
+// A better reason than that there is nothing: `source` names one object.
+Status ExplainNothing(const Job& job, Status status) {
+  if (status.code() != Code::kNotFound || job.prefix == job.source.key ||
+      !store::SyncStore(job.from).Head(job.source.key).ok()) {
+    return status;
   }
+  return Status(Code::kInvalidArgument,
+                fmt::format("{} is one object: index a prefix or a folder, or look at one video "
+                            "with `forebay inspect`",
+                            job.source.ToString()));
+}
+
+Result<IndexReport> BuildVideos(const Job& job, const IndexOptions& options, uint64_t* objects) {
   catalog::BuildOptions build;
   FB_ASSIGN_OR_RETURN(build.verify, ParseVerify(options.verify));
   build.parallel = options.parallel;
@@ -90,33 +120,90 @@ Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& st
       return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});
     };
   }
-  FB_ASSIGN_OR_RETURN(const auto stores, engine::StoreSet::Make(store));
-  FB_ASSIGN_OR_RETURN(store::Uri uri, store::ParseUri(source));
-  FB_ASSIGN_OR_RETURN(const Target target, TargetOf(*stores, uri, options.out));
-  const std::string prefix = engine::PrefixOf(uri);
-  FB_ASSIGN_OR_RETURN(auto from, stores->StoreFor(uri));
   catalog::BuildReport built;
-  const store::SyncStore source_store(std::move(from));
-  auto input_or = catalog::BuildCatalog(source_store, prefix, build, &built);
-  if (input_or.code() == Code::kNotFound && built.objects == 0 && prefix != uri.key &&
-      source_store.Head(uri.key).ok()) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{} is one object: index a prefix or a folder, or look at one video "
-                              "with `forebay inspect`",
-                              uri.ToString()));
+  auto input_or = catalog::BuildCatalog(store::SyncStore(job.from), job.prefix, build, &built);
+  *objects = built.objects;
+  if (!input_or.ok() && built.objects == 0) {
+    return ExplainNothing(job, std::move(input_or).status());
   }
   FB_ASSIGN_OR_RETURN(catalog::CatalogInput input, std::move(input_or));
-  uri.key = prefix;
-  input.source_uri = uri.ToString();
+  input.source_uri = job.source_uri;
   IndexReport report = Summarize(built, input, input.source_uri);
   FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, catalog::WriteCatalog(std::move(input)));
-  FB_RETURN_IF_ERROR(Store(target, bytes));
-  report.catalog_uri = target.uri;
+  FB_RETURN_IF_ERROR(Store(job.target, bytes));
+  report.format = "video";
+  report.catalog_uri = job.target.uri;
   report.index_bytes = bytes.size();
   // Read back as a reader would: what was written opens.
   FB_ASSIGN_OR_RETURN(const auto opened, catalog::Catalog::Open(bytes));
   report.content_hash = opened->content_hash();
   return report;
+}
+
+Result<IndexReport> BuildFilesIndex(const Job& job, const IndexOptions& options) {
+  catalog::FilesOptions build;
+  build.source_uri = job.source_uri;
+  build.order =
+      options.key_order == "listed" ? catalog::KeyOrder::kListed : catalog::KeyOrder::kBytes;
+  if (options.on_progress) {
+    build.on_progress = [&](uint64_t objects) { return options.on_progress({objects, 0, 0}); };
+  }
+  std::shared_ptr<const catalog::FilesCatalog> earlier;
+  if (options.append) {
+    FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
+    FB_ASSIGN_OR_RETURN(earlier, engine::ReadFilesCatalog(*job.stores, uri));
+    build.append_to = earlier.get();
+  }
+  catalog::FilesReport built;
+  auto bytes_or = catalog::BuildFiles(store::SyncStore(job.from), job.prefix, build, &built);
+  if (!bytes_or.ok()) return ExplainNothing(job, std::move(bytes_or).status());
+  IndexReport report;
+  report.format = "files";
+  report.objects = built.objects;
+  report.objects_skipped = built.skipped;
+  report.dataset_bytes = built.dataset_bytes;
+  report.appended = built.added;
+  report.warnings = std::move(built.warnings);
+  report.catalog_uri = job.target.uri;
+  std::shared_ptr<const catalog::FilesCatalog> opened = earlier;
+  if (!bytes_or->empty()) {  // else there was nothing to append
+    FB_RETURN_IF_ERROR(Store(job.target, *bytes_or));
+    report.index_bytes = bytes_or->size();
+    FB_ASSIGN_OR_RETURN(opened,
+                        catalog::FilesCatalog::Open(catalog::BytesInMemory(*std::move(bytes_or))));
+  }
+  report.content_hash = opened->content_hash();
+  report.generations = opened->generations().size();
+  return report;
+}
+
+Status CheckOptions(const IndexOptions& options) {
+  const auto bad = [](std::string text) { return Status(Code::kInvalidArgument, std::move(text)); };
+  if (options.parallel == 0 || options.parallel > 1024) return bad("parallel must be in [1, 1024]");
+  if (options.format != "auto" && options.format != "video" && options.format != "files") {
+    return bad(fmt::format("format '{}': auto, video or files", options.format));
+  }
+  if (options.key_order != "bytes" && options.key_order != "listed") {
+    return bad(fmt::format("key_order '{}': bytes or listed", options.key_order));
+  }
+  if (options.append && options.format == "video") {
+    return bad("append: a catalog of plain objects can grow, one of videos is made anew");
+  }
+  return ParseVerify(options.verify).status();
+}
+
+}  // namespace
+
+Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
+                               const IndexOptions& options) {
+  FB_RETURN_IF_ERROR(store.Validate());
+  FB_RETURN_IF_ERROR(CheckOptions(options));
+  FB_ASSIGN_OR_RETURN(const Job job, MakeJob(source, store, options));
+  if (options.append || options.format == "files") return BuildFilesIndex(job, options);
+  uint64_t objects = 0;
+  auto videos = BuildVideos(job, options, &objects);
+  const bool none = videos.code() == Code::kNotFound && objects > 0;
+  return none && options.format == "auto" ? BuildFilesIndex(job, options) : std::move(videos);
 }
 
 }  // namespace forebay

@@ -39,6 +39,27 @@ Status CheckOptions(const LoaderOptions& options) {
   return {};
 }
 
+// The objects of all sources, one after the other.
+class JoinedObjects : public ObjectTable {
+ public:
+  void Add(std::shared_ptr<const ObjectTable> table) {
+    firsts_.push_back(size_);
+    size_ += table->size();
+    tables_.push_back(std::move(table));
+  }
+  uint64_t size() const override { return size_; }
+  Result<ObjectVersion> At(uint32_t object) const override {
+    const auto after = std::ranges::upper_bound(firsts_, uint64_t{object});
+    const auto i = static_cast<size_t>(after - firsts_.begin()) - 1;
+    return tables_[i]->At(static_cast<uint32_t>(object - firsts_[i]));
+  }
+
+ private:
+  std::vector<uint64_t> firsts_;
+  std::vector<std::shared_ptr<const ObjectTable>> tables_;
+  uint64_t size_ = 0;
+};
+
 class RunLoader : public Loader {
  public:
   RunLoader(LoaderOptions options, StoreOptions store)
@@ -72,6 +93,7 @@ class RunLoader : public Loader {
 
  private:
   Status SetBudget();
+  uint64_t LargestOutput() const;
   void SetSpecs();
   // The pipeline, made on first use; kCancelled once closed.
   Result<std::shared_ptr<engine::Pipeline>> Start() FB_EXCLUDES(mutex_);
@@ -108,7 +130,7 @@ class RunLoader : public Loader {
   std::vector<engine::OpenedSource> sources_;
   std::unique_ptr<feed::MixedDataset> mixed_;  // of several sources
   const feed::Dataset* dataset_ = nullptr;     // the only source's, or mixed_
-  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+  std::shared_ptr<const ObjectTable> objects_;
   engine::RunPlan plan_;
   LoaderState described_;  // State without the position
   std::optional<order::RunOrder> order_;
@@ -145,11 +167,15 @@ Status RunLoader::Open(const std::vector<SourceOptions>& sources) {
   FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store_options_));
   FB_ASSIGN_OR_RETURN(plan_, engine::PlanRun(sources_, sources, options_.order, options_.place));
   FB_ASSIGN_OR_RETURN(order_, order::RunOrder::Make(plan_.order));
-  auto objects = std::make_shared<std::vector<ObjectVersion>>();
   std::vector<feed::MixedDataset::Part> parts;
+  auto objects = std::make_shared<JoinedObjects>();
   for (engine::OpenedSource& source : sources_) {
     parts.push_back({source.name, source.dataset.get(), static_cast<uint32_t>(objects->size())});
-    objects->insert(objects->end(), source.objects.begin(), source.objects.end());
+    objects->Add(source.objects);
+  }
+  if (objects->size() >> 32 != 0) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} objects in one run: at most 2^32", objects->size()));
   }
   objects_ = std::move(objects);
   dataset_ = sources_[0].dataset.get();
@@ -162,9 +188,20 @@ Status RunLoader::Open(const std::vector<SourceOptions>& sources) {
   return SetBudget();
 }
 
+// Of a batch. A sample comes twice in one where an epoch ends in its middle (a tail that is padded,
+// epochs that are cut elsewhere, mixtures): the rows are those of several epochs then, each with
+// different samples, and by how sums of the largest grow, they take most when shared out evenly.
+uint64_t RunLoader::LargestOutput() const {
+  const uint64_t rows = plan_.slicing.batch_size;
+  if (plan_.external) return dataset().OutputBytesMax(1) * rows;  // whatever is supplied
+  const bool whole = sources_.size() == 1 && options_.order.epoch_samples == 0 &&
+                     options_.order.tail != TailRule::kPad;
+  const uint64_t epochs = whole ? 1 : 2 + rows / sources_[0].dataset->sample_count();
+  return dataset().OutputBytesMax((rows + epochs - 1) / epochs) * epochs;
+}
+
 Status RunLoader::SetBudget() {
-  const uint64_t batch = plan_.slicing.batch_size;
-  const uint64_t output = SlabsFor(feed::BatchLayout(dataset().arrays(), batch).bytes) * kSlabBytes;
+  const uint64_t output = SlabsFor(LargestOutput()) * kSlabBytes;
   const uint64_t needed = output + dataset().raw_bytes_max();
   const bool keeps = options_.epochs != 1;
   const uint64_t tier = keeps ? options_.memory_bytes / kMemoryTierShare : 0;
@@ -190,6 +227,11 @@ Status RunLoader::SetBudget() {
 void RunLoader::SetSpecs() {
   const int64_t batch = options_.place.batch_size;
   for (const feed::SampleArray& array : dataset().arrays()) {
+    if (array.ragged()) {
+      specs_.push_back({array.name, array.dtype, {-1}});
+      specs_.push_back({array.offsets, "int64", {batch + 1}});
+      continue;
+    }
     ArraySpec spec{array.name, array.dtype, {batch}};
     spec.shape.insert(spec.shape.end(), array.shape.begin(), array.shape.end());
     specs_.push_back(std::move(spec));
@@ -207,7 +249,7 @@ Result<std::shared_ptr<engine::Pipeline>> RunLoader::MakePipeline() {
   for (const engine::OpenedSource& source : sources_) {
     FB_ASSIGN_OR_RETURN(auto store, stores->StoreFor(source.root));
     of_objects.push_back({first, std::move(store)});
-    first += static_cast<uint32_t>(source.objects.size());
+    first += static_cast<uint32_t>(source.objects->size());
   }
   FB_ASSIGN_OR_RETURN(auto pipeline, engine::Pipeline::Make(dataset(), std::move(of_objects),
                                                             objects_, pipeline_options_));
@@ -344,7 +386,9 @@ Batch RunLoader::MakeBatch(feed::ReadyGroup group) {
   // Counts as held until the last array is gone.
   struct Held {
     std::shared_ptr<std::byte> block;
+    std::shared_ptr<const feed::BatchLayout> layout;
     std::shared_ptr<std::atomic<int64_t>> count;
+    std::vector<std::vector<int64_t>> offsets;  // of each ragged array
     std::vector<int64_t> samples;
     std::vector<int32_t> epochs;
     std::vector<int32_t> sources;
@@ -365,14 +409,21 @@ Batch RunLoader::MakeBatch(feed::ReadyGroup group) {
   held->sources.reserve(1);
   held->pads.reserve(1);
   const auto rows = static_cast<int64_t>(group.rows);
-  const auto& arrays = dataset().arrays();
-  const feed::BatchLayout layout(arrays, group.rows);
+  held->layout = group.layout ? std::move(group.layout)
+                              : std::make_shared<const feed::BatchLayout>(dataset().arrays(), 0);
   Batch batch{.arrays = {}, .step = step_ - 1, .epoch = static_cast<int64_t>(group.epoch)};
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    batch.arrays.push_back(MakeArray(i, rows, held, held->block.get() + layout.offsets[i]));
-    batch.arrays.back().bytes = arrays[i].bytes * group.rows;
+  size_t i = 0;
+  for (size_t k = 0; k < dataset().arrays().size(); ++k) {
+    const bool ragged = dataset().arrays()[k].ragged();
+    const auto bytes = static_cast<int64_t>(held->layout->BytesOf(k));
+    std::byte* first = held->block.get() + held->layout->FirstOf(k);
+    batch.arrays.push_back(MakeArray(i++, ragged ? bytes : rows, held, first));
+    batch.arrays.back().bytes = held->layout->BytesOf(k);
+    if (!ragged) continue;
+    std::vector<int64_t>& offsets = held->offsets.emplace_back(held->layout->OffsetsOf(k));
+    batch.arrays.push_back(MakeArray(i++, rows + 1, held, offsets.data()));
+    batch.arrays.back().bytes = offsets.size() * sizeof(int64_t);
   }
-  size_t i = arrays.size();
   batch.arrays.push_back(MakeArray(i++, rows, held, held->samples.data()));
   batch.arrays.back().bytes = group.rows * sizeof(int64_t);
   batch.arrays.push_back(MakeArray(i++, rows, held, held->epochs.data()));

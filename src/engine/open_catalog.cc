@@ -17,6 +17,38 @@ constexpr uint64_t kFirstBytes = 1 << 20;
 constexpr uint64_t kPartBytes = 8 << 20;
 constexpr uint64_t kCatalogBytesMax = 16ULL << 30;
 
+// What a failure to read a catalog means to whoever wanted it.
+Status Explain(Status status, const std::string& root, const std::string& key) {
+  if (status.code() != Code::kNotFound) return std::move(status).WithContext("reading the catalog");
+  return Status(Code::kNotFound,
+                fmt::format("no catalog at {}/{}: run `forebay index` first", root, key));
+}
+
+// What `read` makes of the first catalog there is.
+template <class Read>
+auto OpenFirst(const std::string& source, const std::string& catalog, const Read& read)
+    -> decltype(read(store::Uri())) {
+  if (!catalog.empty()) {
+    FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
+    return read(uri);
+  }
+  FB_ASSIGN_OR_RETURN(store::Uri uri, store::ParseUri(source));
+  uri.key = catalog::DefaultCatalogKey(PrefixOf(uri));
+  auto beside = read(uri);
+  if (beside.ok() ||
+      (beside.code() != Code::kNotFound && beside.code() != Code::kPermissionDenied)) {
+    return beside;
+  }
+  const std::string path = LocalCatalogPath(source);
+  if (path.empty()) return beside;
+  const Result<store::Uri> local = store::ParseUri(path);
+  if (!local.ok()) return beside;
+  auto cached = read(*local);
+  // Not there either: the first place's answer tells more.
+  if (!cached.ok() && cached.code() == Code::kNotFound) return beside;
+  return cached;
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> ReadWhole(const store::SyncStore& store, const std::string& key,
@@ -62,18 +94,30 @@ Result<std::vector<std::byte>> ReadWhole(const store::SyncStore& store, const st
 Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncStore& store,
                                                             const std::string& key) {
   Result<std::vector<std::byte>> bytes = ReadWhole(store, key, kCatalogBytesMax);
-  if (!bytes.ok()) {
-    Status status = std::move(bytes).status();
-    if (status.code() != Code::kNotFound)
-      return std::move(status).WithContext("reading the catalog");
-    return Status(Code::kNotFound, fmt::format("no catalog at {}/{}: run `forebay index` first",
-                                               store.async().root_uri(), key));
-  }
+  if (!bytes.ok()) return Explain(std::move(bytes).status(), store.async().root_uri(), key);
   auto catalog = catalog::Catalog::Open(*std::move(bytes));
   if (!catalog.ok()) {
     return std::move(catalog).status().WithContext(
         fmt::format("catalog {}/{}", store.async().root_uri(), key));
   }
+  return catalog;
+}
+
+Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
+                                                                      const store::Uri& uri) {
+  std::shared_ptr<const catalog::CatalogBytes> bytes;
+  if (uri.scheme == store::Uri::Scheme::kFile) {
+    auto mapped = catalog::MapBytes("/" + uri.key);
+    if (!mapped.ok()) return Explain(std::move(mapped).status(), "file://", uri.key);
+    bytes = *std::move(mapped);
+  } else {
+    FB_ASSIGN_OR_RETURN(auto from, stores.StoreFor(uri));
+    auto whole = ReadWhole(store::SyncStore(std::move(from)), uri.key, kCatalogBytesMax);
+    if (!whole.ok()) return Explain(std::move(whole).status(), "s3://" + uri.bucket, uri.key);
+    bytes = catalog::BytesInMemory(*std::move(whole));
+  }
+  auto catalog = catalog::FilesCatalog::Open(std::move(bytes));
+  if (!catalog.ok()) return std::move(catalog).status().WithContext("catalog " + uri.ToString());
   return catalog;
 }
 
@@ -88,29 +132,18 @@ std::string LocalCatalogPath(const std::string& source) {
 Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
                                                             const std::string& source,
                                                             const std::string& catalog) {
-  const auto read = [&](const store::Uri& uri,
-                        const std::string& key) -> Result<std::shared_ptr<const catalog::Catalog>> {
-    FB_ASSIGN_OR_RETURN(auto store, stores.StoreFor(uri));
-    return ReadCatalog(store::SyncStore(std::move(store)), key);
-  };
-  if (!catalog.empty()) {
-    FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
-    return read(uri, uri.key);
-  }
-  FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(source));
-  auto beside = read(uri, catalog::DefaultCatalogKey(PrefixOf(uri)));
-  if (beside.ok() ||
-      (beside.code() != Code::kNotFound && beside.code() != Code::kPermissionDenied)) {
-    return beside;
-  }
-  const std::string path = LocalCatalogPath(source);
-  if (path.empty()) return beside;
-  const Result<store::Uri> local = store::ParseUri(path);
-  if (!local.ok()) return beside;
-  auto cached = read(*local, local->key);
-  // Not there either: the first place's answer tells more.
-  if (!cached.ok() && cached.code() == Code::kNotFound) return beside;
-  return cached;
+  return OpenFirst(source, catalog,
+                   [&](const store::Uri& uri) -> Result<std::shared_ptr<const catalog::Catalog>> {
+                     FB_ASSIGN_OR_RETURN(auto store, stores.StoreFor(uri));
+                     return ReadCatalog(store::SyncStore(std::move(store)), uri.key);
+                   });
+}
+
+Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(StoreSet& stores,
+                                                                      const std::string& source,
+                                                                      const std::string& catalog) {
+  return OpenFirst(source, catalog,
+                   [&](const store::Uri& uri) { return ReadFilesCatalog(stores, uri); });
 }
 
 std::string PrefixOf(const store::Uri& source) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catalog/catalog.h"
+#include "catalog/files_catalog.h"
 #include "engine/store_set.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
@@ -25,6 +26,13 @@ Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncSto
 Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
                                                             const std::string& source,
                                                             const std::string& catalog);
+
+// The same of plain objects.
+Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(StoreSet& stores,
+                                                                      const std::string& source,
+                                                                      const std::string& catalog);
+Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
+                                                                      const store::Uri& uri);
 
 // The file of the second place; "" where there is no home folder. `source` counts without its final
 // slashes.

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "engine/open_catalog.h"
+#include "feed/file_records.h"
 
 namespace forebay::engine {
 namespace {
@@ -36,10 +37,12 @@ Result<OpenedSource> OpenClips(StoreSet& stores, const ClipsOptions& clips) {
   const std::string prefix = PrefixOf(source.root);
   FB_ASSIGN_OR_RETURN(const auto catalog, OpenCatalog(stores, clips.uri, clips.catalog));
   source.catalog_hash = catalog->content_hash();
+  std::vector<ObjectVersion> objects;
   for (uint32_t i = 0; i < catalog->object_count(); ++i) {
     const catalog::CatalogObject& object = catalog->object(i);
-    source.objects.push_back({prefix + object.key, object.size, object.etag});
+    objects.push_back({prefix + object.key, object.size, object.etag, ""});
   }
+  source.objects = std::make_shared<const ObjectList>(std::move(objects));
   feed::VideoClipsOptions wanted;
   wanted.pattern = clips.pattern;
   wanted.cameras = clips.cameras;
@@ -60,6 +63,47 @@ Result<OpenedSource> OpenClips(StoreSet& stores, const ClipsOptions& clips) {
   return source;
 }
 
+class FilesTable : public ObjectTable {
+ public:
+  FilesTable(std::shared_ptr<const catalog::FilesCatalog> catalog, std::string prefix)
+      : catalog_(std::move(catalog)), prefix_(std::move(prefix)) {}
+  uint64_t size() const override { return catalog_->count(); }
+  Result<ObjectVersion> At(uint32_t object) const override {
+    FB_ASSIGN_OR_RETURN(catalog::FileEntry entry, catalog_->At(object));
+    return ObjectVersion{prefix_ + entry.key, entry.size, std::move(entry.etag),
+                         std::move(entry.version_id)};
+  }
+
+ private:
+  std::shared_ptr<const catalog::FilesCatalog> catalog_;
+  std::string prefix_;
+};
+
+Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records) {
+  if (records.uri.empty()) return Bad("uri is empty");
+  if (records.format != "files") {
+    return Bad(fmt::format("format '{}': only 'files' is known", records.format));
+  }
+  OpenedSource source;
+  FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
+  FB_ASSIGN_OR_RETURN(const auto catalog, OpenFilesCatalog(stores, records.uri, records.catalog));
+  source.catalog_hash = catalog->content_hash();
+  source.objects = std::make_shared<const FilesTable>(catalog, PrefixOf(source.root));
+  source.dataset = std::make_unique<feed::FileRecords>(catalog);
+  source.spec = "files/1";
+  return source;
+}
+
+Result<OpenedSource> OpenSource(StoreSet& stores, const SourceOptions& source) {
+  const auto* clips = std::get_if<ClipsOptions>(&source.data);
+  return clips ? OpenClips(stores, *clips)
+               : OpenRecords(stores, std::get<RecordsOptions>(source.data));
+}
+
+const std::string& UriOf(const SourceOptions& source) {
+  return std::visit([](const auto& data) -> const std::string& { return data.uri; }, source.data);
+}
+
 }  // namespace
 
 Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
@@ -69,16 +113,16 @@ Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& 
   FB_ASSIGN_OR_RETURN(const auto stores, StoreSet::Make(store));
   std::vector<OpenedSource> opened;
   for (const SourceOptions& source : sources) {
-    Result<OpenedSource> one = OpenClips(*stores, source.data);
-    if (!one.ok()) return std::move(one).status().WithContext(source.data.uri);
+    Result<OpenedSource> one = OpenSource(*stores, source);
+    if (!one.ok()) return std::move(one).status().WithContext(UriOf(source));
     opened.push_back(*std::move(one));
     opened.back().name = source.name;
   }
   return opened;
 }
 
-std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source) {
-  return std::make_shared<const order::BlockTable>(source.dataset->blocks());
+std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source, uint64_t samples) {
+  return std::make_shared<const order::BlockTable>(source.dataset->BlocksOf(samples));
 }
 
 }  // namespace forebay::engine

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/extent.h"
+#include "base/object_table.h"
 #include "engine/store_set.h"
 #include "feed/dataset.h"
 #include "feed/video_clips.h"
@@ -20,7 +20,7 @@ struct OpenedSource {
   std::string spec;  // what a sample is, as "kind/version field=value ..."
   std::string catalog_hash;
   store::Uri root;  // its bucket
-  std::vector<ObjectVersion> objects;
+  std::shared_ptr<const ObjectTable> objects;
   std::unique_ptr<feed::Dataset> dataset;
   const feed::VideoClips* clips = nullptr;  // `dataset`, where it is that
 };
@@ -30,7 +30,7 @@ struct OpenedSource {
 Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
                                               const StoreOptions& store);
 
-// Samples per block of a source for a block shuffle.
-std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source);
+// Of the first `samples` of a source: how many lie in each block, for a block shuffle.
+std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source, uint64_t samples);
 
 }  // namespace forebay::engine

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "feed/batch_layout.h"
 
 namespace forebay::engine {
 namespace {
@@ -17,16 +16,17 @@ constexpr auto kNumbersTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
-Pipeline::Pipeline(const feed::Dataset&, std::shared_ptr<const std::vector<ObjectVersion>> objects,
+Pipeline::Pipeline(const feed::Dataset&, std::shared_ptr<const ObjectTable> objects,
                    const PipelineOptions& options)
     : options_(options),
       objects_(std::move(objects)),
       slabs_(SlabPool::Make()),
       outputs_(feed::OutputPool::Make(options.memory_bytes)) {}
 
-Result<std::unique_ptr<Pipeline>> Pipeline::Make(
-    const feed::Dataset& dataset, std::vector<fetch::StoreOfObjects> stores,
-    std::shared_ptr<const std::vector<ObjectVersion>> objects, const PipelineOptions& options) {
+Result<std::unique_ptr<Pipeline>> Pipeline::Make(const feed::Dataset& dataset,
+                                                 std::vector<fetch::StoreOfObjects> stores,
+                                                 std::shared_ptr<const ObjectTable> objects,
+                                                 const PipelineOptions& options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(dataset, std::move(objects), options));
   FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(options.order));
   FB_ASSIGN_OR_RETURN(pipeline->loop_, sys::EventLoop::Make("fb-coordinator"));

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/extent.h"
+#include "base/object_table.h"
 #include "feed/delivery.h"
 #include "feed/feeder.h"
 #include "fetch/store_tier.h"
@@ -51,9 +51,10 @@ class Pipeline {
  public:
   // `objects`: what the data set's extents point into; `stores`: see fetch::StoreTier. `dataset`
   // must outlive the pipeline.
-  static Result<std::unique_ptr<Pipeline>> Make(
-      const feed::Dataset& dataset, std::vector<fetch::StoreOfObjects> stores,
-      std::shared_ptr<const std::vector<ObjectVersion>> objects, const PipelineOptions& options);
+  static Result<std::unique_ptr<Pipeline>> Make(const feed::Dataset& dataset,
+                                                std::vector<fetch::StoreOfObjects> stores,
+                                                std::shared_ptr<const ObjectTable> objects,
+                                                const PipelineOptions& options);
   // Closes, waiting at most 30 s for what is in flight.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
@@ -74,14 +75,14 @@ class Pipeline {
   Result<PipelineNumbers> Numbers();
 
  private:
-  Pipeline(const feed::Dataset& dataset, std::shared_ptr<const std::vector<ObjectVersion>> objects,
+  Pipeline(const feed::Dataset& dataset, std::shared_ptr<const ObjectTable> objects,
            const PipelineOptions& options);
   void Wire(const feed::Dataset& dataset, order::RunOrder order,
             std::vector<fetch::StoreOfObjects> stores);
   PipelineNumbers Collect() const;
 
   PipelineOptions options_;
-  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+  std::shared_ptr<const ObjectTable> objects_;
   uint64_t generation_ = 0;  // consumer's thread
   feed::Delivery delivery_;
   std::vector<fetch::StoreOfObjects> stores_;

@@ -203,7 +203,7 @@ Result<RunPlan> PlanRun(const std::vector<OpenedSource>& sources,
   std::vector<double> weights;
   for (size_t i = 0; i < sources.size(); ++i) {
     order::SourceSize size{0, sources[i].dataset->sample_count()};
-    size.blocks = BlocksOf(sources[i]);
+    size.blocks = BlocksOf(sources[i], size.samples);
     plan.order.sources.push_back({sources[i].name, ShuffleOf(order), {size}});
     plan.first_of_source.push_back(first);
     first += size.samples;

@@ -20,8 +20,12 @@ namespace forebay::feed {
 struct SampleArray {
   std::string name;
   std::string dtype;           // as in ArraySpec
-  std::vector<int64_t> shape;  // without the batch dimension
-  uint64_t bytes = 0;
+  std::vector<int64_t> shape;  // without the batch dimension; of a ragged one {}
+  uint64_t bytes = 0;          // of a ragged one 0: SamplePlan says it
+  // Not "": samples differ in size. In a batch they lie one after the other, and an array of this
+  // name, int64 [B + 1], says where each begins.
+  std::string offsets = "";
+  bool ragged() const { return !offsets.empty(); }
 };
 
 // A piece of a sample that can be decoded by itself once its extents are whole (one camera).
@@ -33,6 +37,7 @@ struct DecodeUnit {
 struct SamplePlan {
   std::vector<Extent> extents;
   std::vector<DecodeUnit> units;
+  std::vector<uint64_t> ragged_bytes;  // of each ragged array
   std::shared_ptr<const void> detail;  // the data set's own
 };
 
@@ -64,9 +69,17 @@ class Dataset {
   // "scene a, front at 3.2 s": for error texts.
   virtual std::string DescribeSample(uint64_t sample) const = 0;
   // For a shuffle in two levels: samples of one block lie together, in objects or in time.
-  virtual order::BlockTable blocks() const { return order::BlockTable::Uniform(sample_count(), 1); }
+  // `samples`: of the first so many; as a data set that grew had them.
+  virtual order::BlockTable BlocksOf(uint64_t samples) const {
+    return order::BlockTable::Uniform(samples, 1);
+  }
   // No sample's slabs take more.
   virtual uint64_t raw_bytes_max() const = 0;
+  // No batch of so many different samples takes more. Where arrays are ragged, all of it.
+  virtual uint64_t OutputBytesMax(uint64_t rows) const;
+  // These samples are planned next. Where planning would wait for what it needs, that is begun;
+  // never waits itself.
+  virtual void WillPlan(std::span<const uint64_t> samples) const { (void)samples; }
 };
 
 }  // namespace forebay::feed

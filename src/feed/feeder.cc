@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "feed/batch_layout.h"
 
 namespace forebay::feed {
 namespace {
@@ -92,6 +92,7 @@ Feeder::Group& Feeder::GroupFor(const plan::PlanItem& planned, const SampleWork&
     ready.samples.resize(work.rows);
     ready.sources.resize(work.rows);
     ready.pads.resize(work.rows);
+    ready.layout = work.layout;
     ready.block = outputs_->Take(std::max<uint64_t>(planned.item.group_output_bytes, 1));
   }
   ++group.items;
@@ -182,15 +183,16 @@ void Feeder::StartUnit(Slot& slot, size_t unit) {
   }
   ++slot.decoding;
   slot.state = State::kDecoding;
-  auto job = [this, work = slot.work, unit, range, buffers = std::move(buffers), alive = alive_,
-              block = slot.group->ready.block,
-              rows = slot.work->rows](SampleDecoder& decoder) -> Status {
+  const auto aside = slot.group->aside.find(slot.work->row);
+  const bool apart = aside != slot.group->aside.end();
+  auto job = [work = slot.work, unit, range, buffers = std::move(buffers), alive = alive_,
+              block = apart ? aside->second.block : slot.group->ready.block,
+              layout = apart ? aside->second.layout : slot.group->ready.layout,
+              row = apart ? 0 : slot.work->row](SampleDecoder& decoder) -> Status {
     if (!*alive) return Status(Code::kCancelled, "dropped");
-    const BatchLayout layout(dataset_.arrays(), rows);
     std::vector<MutableBytes> arrays;
-    for (size_t i = 0; i < layout.offsets.size(); ++i) {
-      const uint64_t n = dataset_.arrays()[i].bytes;
-      arrays.emplace_back(block.get() + layout.offsets[i] + work->row * n, n);
+    for (size_t i = 0; i < layout->arrays(); ++i) {
+      arrays.push_back(layout->RowOf(block.get(), i, row));
     }
     const UnitBytes of_unit{
         std::span(work->plan.extents).subspan(range.first_extent, range.extent_count), buffers};
@@ -307,9 +309,72 @@ bool Feeder::TrySubstitute(Slot& slot) {
   slot.raw_bytes = raw;
   slot.work = std::static_pointer_cast<SampleWork>(item.work);
   slot.item.extents = std::move(item.extents);
+  PlaceSubstitute(slot);
   slot.demanded = slot.group->number == planner_.head_group();
   Begin(slot, slot.demanded ? store::Priority::kDemand : store::Priority::kSoon);
   return true;
+}
+
+// Where samples differ in size, so may a substitute from what was planned for its row. It is then
+// decoded aside; its memory is one sample over the budget, as its raw bytes may be.
+void Feeder::PlaceSubstitute(Slot& slot) {
+  Group& group = *slot.group;
+  const uint64_t row = slot.work->row;
+  if (const auto old = group.aside.find(row); old != group.aside.end()) {
+    const uint64_t bytes = WholeSlabs(old->second.layout->bytes());
+    budget_.Release(bytes);
+    group.output_bytes -= bytes;
+    group.aside.erase(old);
+  }
+  const std::vector<uint64_t>& sizes = slot.work->plan.ragged_bytes;
+  const BatchLayout& planned = *group.ready.layout;
+  bool fits = true;
+  for (size_t i = 0, ragged = 0; i < planned.arrays() && !sizes.empty(); ++i) {
+    if (!dataset_.arrays()[i].ragged()) continue;
+    const auto& offsets = planned.OffsetsOf(i);
+    fits = fits && static_cast<uint64_t>(offsets[row + 1] - offsets[row]) == sizes[ragged];
+    ++ragged;
+  }
+  if (fits) return;
+  auto layout = std::make_shared<const BatchLayout>(dataset_.arrays(), 1, sizes);
+  const uint64_t bytes = WholeSlabs(layout->bytes());
+  budget_.ForceReserve(bytes);
+  group.output_bytes += bytes;
+  group.aside[row] = {outputs_->Take(std::max<uint64_t>(layout->bytes(), 1)), std::move(layout)};
+}
+
+// The one case in which this thread copies a batch: rare, and the rows would have to move anyway.
+void Feeder::LayOutAnew(Group& group) {
+  const std::vector<SampleArray>& arrays = dataset_.arrays();
+  ReadyGroup& ready = group.ready;
+  const auto from = [&](uint64_t row, size_t i) {
+    const auto aside = group.aside.find(row);
+    return aside == group.aside.end()
+               ? ready.layout->RowOf(ready.block.get(), i, row)
+               : aside->second.layout->RowOf(aside->second.block.get(), i, 0);
+  };
+  std::vector<uint64_t> sizes;
+  for (uint64_t row = 0; row < ready.rows; ++row) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (arrays[i].ragged()) sizes.push_back(from(row, i).size());
+    }
+  }
+  auto layout = std::make_shared<const BatchLayout>(arrays, ready.rows, sizes);
+  const uint64_t bytes = WholeSlabs(layout->bytes());
+  budget_.ForceReserve(bytes);
+  auto block = outputs_->Take(std::max<uint64_t>(layout->bytes(), 1));
+  for (uint64_t row = 0; row < ready.rows; ++row) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const MutableBytes source = from(row, i);
+      if (source.empty()) continue;
+      std::memcpy(layout->RowOf(block.get(), i, row).data(), source.data(), source.size());
+    }
+  }
+  ready.block = std::move(block);
+  ready.layout = std::move(layout);
+  group.aside.clear();
+  budget_.Release(group.output_bytes);
+  group.output_bytes = bytes;
 }
 
 // The slot's raw bytes are over: they leave the budget, and delivered ones are offered to memory.
@@ -339,7 +404,10 @@ void Feeder::HandOnReadyGroups() {
     const auto first = groups_.begin();
     Group& group = first->second;
     if (!group.complete || group.items_done < group.items) return;
-    if (group.ready.status.ok()) planner_.runway().OnGroupDecoded(group.decode);
+    if (group.ready.status.ok()) {
+      planner_.runway().OnGroupDecoded(group.decode);
+      if (!group.aside.empty()) LayOutAnew(group);
+    }
     handed_on_bytes_.push_back(group.output_bytes);
     ++stats_.groups;
     ReadyGroup ready = std::move(group.ready);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "feed/batch_layout.h"
 #include "feed/dataset.h"
 #include "feed/decode_pool.h"
 #include "feed/output_pool.h"
@@ -36,11 +37,12 @@ struct ReadyGroup {
   uint64_t global_samples = 0;  // what the position advances by
   uint64_t rows = 0;
   std::shared_ptr<std::byte> block;  // the data set's arrays, one after the other
-  std::vector<int64_t> samples;      // per row, of its source
-  std::vector<int32_t> sources;      // per row
-  std::vector<bool> pads;            // per row
-  std::vector<uint64_t> skipped;     // positions whose sample was replaced
-  Status status;                     // not OK: the first bad sample's error
+  std::shared_ptr<const BatchLayout> layout;
+  std::vector<int64_t> samples;   // per row, of its source
+  std::vector<int32_t> sources;   // per row
+  std::vector<bool> pads;         // per row
+  std::vector<uint64_t> skipped;  // positions whose sample was replaced
+  Status status;                  // not OK: the first bad sample's error
 };
 
 struct FeedStats {
@@ -128,6 +130,13 @@ class Feeder : public fetch::FetchSink {
     Duration decode{};
     bool complete = false;  // all its items were asked for
     std::vector<uint64_t> sequences;
+    // Substitutes whose size is not what was planned for their rows: a batch of one row each, until
+    // the group is complete and laid out anew. Part of output_bytes.
+    struct Aside {
+      std::shared_ptr<std::byte> block;
+      std::shared_ptr<const BatchLayout> layout;
+    };
+    std::map<uint64_t, Aside> aside;  // by row
   };
 
   Slot& SlotOf(uint64_t sequence) { return ring_[sequence % ring_.size()]; }
@@ -137,6 +146,8 @@ class Feeder : public fetch::FetchSink {
   Group& GroupFor(const plan::PlanItem& planned, const SampleWork& work);
   void Begin(Slot& slot, store::Priority priority);
   void StartUnit(Slot& slot, size_t unit);
+  void PlaceSubstitute(Slot& slot);
+  void LayOutAnew(Group& group);
   void OnDecoded(uint64_t sequence, Status status, Duration busy);
   void OnFetched(Slot& slot);
   void RetryAtDemand(Slot& slot);

@@ -91,6 +91,7 @@ Result<SamplePlan> MixedDataset::PlanSample(uint64_t sample, uint64_t gap_bytes)
   plan.extents = of->plan.extents;
   for (Extent& extent : plan.extents) extent.object += parts_[part].first_object;
   plan.units = of->plan.units;
+  plan.ragged_bytes = of->plan.ragged_bytes;
   plan.detail = std::move(of);
   return plan;
 }
@@ -109,6 +110,25 @@ uint64_t MixedDataset::raw_bytes_max() const {
   uint64_t most = 0;
   for (const Part& part : parts_) most = std::max(most, part.dataset->raw_bytes_max());
   return most;
+}
+
+// Equal arrays, so either all parts are ragged or none.
+uint64_t MixedDataset::OutputBytesMax(uint64_t rows) const {
+  if (std::ranges::none_of(arrays(), &SampleArray::ragged)) return Dataset::OutputBytesMax(rows);
+  uint64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.dataset->OutputBytesMax(rows);
+  return bytes;
+}
+
+void MixedDataset::WillPlan(std::span<const uint64_t> samples) const {
+  std::vector<std::vector<uint64_t>> of_part(parts_.size());
+  for (const uint64_t sample : samples) {
+    const size_t part = PartOf(sample);
+    of_part[part].push_back(sample - first_sample_[part]);
+  }
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (!of_part[i].empty()) parts_[i].dataset->WillPlan(of_part[i]);
+  }
 }
 
 }  // namespace forebay::feed

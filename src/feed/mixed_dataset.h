@@ -25,6 +25,8 @@ class MixedDataset : public Dataset {
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
   uint64_t raw_bytes_max() const override;
+  uint64_t OutputBytesMax(uint64_t rows) const override;
+  void WillPlan(std::span<const uint64_t> samples) const override;
 
  private:
   class Decoder;

@@ -1,19 +1,22 @@
 #include "feed/sampler.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "feed/batch_layout.h"
 
 namespace forebay::feed {
 
 Sampler::Sampler(const Dataset& dataset, order::RunOrder order, Options options)
-    : dataset_(dataset), order_(std::move(order)), options_(std::move(options)) {}
+    : dataset_(dataset),
+      order_(std::move(order)),
+      options_(std::move(options)),
+      ragged_(std::ranges::any_of(dataset.arrays(), &SampleArray::ragged)) {}
 
 void Sampler::Seek(uint64_t epoch, uint64_t position) {
   epoch_ = epoch;
   position_ = position;
   slice_.reset();
   supplied_.clear();
+  planned_.clear();
   row_ = 0;
 }
 
@@ -39,42 +42,80 @@ bool Sampler::NextSlice() {
 }
 
 Result<std::optional<plan::WorkItem>> Sampler::Next() {
-  if (options_.external) {
-    if (supplied_.empty()) return std::optional<plan::WorkItem>();
-    return std::optional(MakeSupplied());
+  if (options_.external ? supplied_.empty() : !NextSlice()) return std::optional<plan::WorkItem>();
+  const uint64_t rows = options_.external ? supplied_.front().samples.size() : slice_->rows;
+  if (row_ == 0) OpenBatch(rows);
+  std::optional<plan::WorkItem> item;
+  if (ragged_) {
+    item = std::move(planned_.front());
+    planned_.pop_front();
+  } else {
+    item = Finish(PlaceRow(row_));
   }
-  if (!NextSlice()) return std::optional<plan::WorkItem>();
-  return std::optional(Make(*slice_, row_++));
+  ++row_;
+  if (options_.external && row_ == rows) {
+    supplied_.pop_front();
+    row_ = 0;
+  }
+  return item;
 }
 
-plan::WorkItem Sampler::Make(const order::BatchSlice& slice, uint64_t row) {
-  const order::Row at = order::RowOf(slice, order_.EpochSamples(epoch_), row);
+// What a batch takes must be known before its first item may be asked for. Where samples differ in
+// size, that takes the plans of all.
+void Sampler::OpenBatch(uint64_t rows) {
+  planned_.clear();
+  if (!ragged_) {
+    layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows);
+    return;
+  }
+  std::vector<std::shared_ptr<SampleWork>> works;
+  std::vector<uint64_t> samples;
+  for (uint64_t row = 0; row < rows; ++row) {
+    works.push_back(PlaceRow(row));
+    samples.push_back(SampleOf(works.back()->place));
+  }
+  dataset_.WillPlan(samples);
+  const auto ragged =
+      static_cast<size_t>(std::ranges::count_if(dataset_.arrays(), &SampleArray::ragged));
+  std::vector<uint64_t> bytes;
+  for (const std::shared_ptr<SampleWork>& work : works) {
+    planned_.push_back(Finish(work));
+    std::vector<uint64_t> sizes = work->plan.ragged_bytes;
+    sizes.resize(ragged);  // of what could not be planned: nothing
+    bytes.insert(bytes.end(), sizes.begin(), sizes.end());
+  }
+  layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows, bytes);
+  for (size_t row = 0; row < works.size(); ++row) {
+    planned_[row].group_output_bytes = layout_->bytes();
+    works[row]->layout = layout_;
+  }
+}
+
+std::shared_ptr<SampleWork> Sampler::PlaceRow(uint64_t row) {
+  if (options_.external) return PlaceSupplied(row);
+  const order::Row at = order::RowOf(*slice_, order_.EpochSamples(epoch_), row);
   auto work = std::make_shared<SampleWork>();
   work->place = order_.At(epoch_, at.position);
   work->epoch = epoch_;
   work->position = at.position;
   work->pad = at.pad;
   work->row = row;
-  work->rows = slice.rows;
-  work->batch_position = slice.first_position;
-  work->batch_samples = slice.global_samples;
-  return Finish(std::move(work));
+  work->rows = slice_->rows;
+  work->batch_position = slice_->first_position;
+  work->batch_samples = slice_->global_samples;
+  return work;
 }
 
-plan::WorkItem Sampler::MakeSupplied() {
+std::shared_ptr<SampleWork> Sampler::PlaceSupplied(uint64_t row) const {
   const SuppliedBatch& batch = supplied_.front();
   auto work = std::make_shared<SampleWork>();
-  work->place = {0, batch.samples[row_], batch.epoch};
+  work->place = {0, batch.samples[row], batch.epoch};
   work->epoch = batch.epoch;
-  work->position = batch.position + row_;
-  work->row = row_++;
+  work->position = batch.position + row;
+  work->row = row;
   work->rows = work->batch_samples = batch.samples.size();
   work->batch_position = batch.position;
-  if (row_ == work->rows) {
-    supplied_.pop_front();
-    row_ = 0;
-  }
-  return Finish(std::move(work));
+  return work;
 }
 
 // From a place in a batch to what has to be fetched for it.
@@ -82,14 +123,17 @@ plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
   plan::WorkItem item;
   item.starts_group = work->row == 0;
   item.ends_group = work->row + 1 == work->rows;
-  item.group_output_bytes = BatchLayout(dataset_.arrays(), work->rows).bytes;
+  if (!ragged_) {
+    work->layout = layout_;
+    item.group_output_bytes = layout_->bytes();
+  }
   Plan(*work, item);
   item.work = std::move(work);
   return item;
 }
 
 void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
-  work.sample = options_.first_of_source[work.place.source] + work.place.sample;
+  work.sample = SampleOf(work.place);
   Result<SamplePlan> plan = dataset_.PlanSample(work.sample, options_.gap_bytes);
   if (!plan.ok()) {
     work.plan_status = std::move(plan).status();

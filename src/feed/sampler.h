@@ -1,7 +1,6 @@
 // The training sampler: order -> items. A schedule source whose position is its whole state.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "feed/batch_layout.h"
 #include "feed/dataset.h"
 #include "order/run_order.h"
 #include "order/slicing.h"
@@ -23,11 +23,12 @@ struct SampleWork : plan::Work {
   uint64_t epoch = 0;
   uint64_t position = 0;  // of the sample in the epoch, over all ranks
   bool pad = false;
-  uint64_t row = 0;             // in the batch
-  uint64_t rows = 0;            // of the batch
-  uint64_t batch_position = 0;  // of the whole global batch
-  uint64_t batch_samples = 0;   // what the position advances by
-  uint64_t attempt = 0;         // > 0: a substitute for a bad sample
+  uint64_t row = 0;                           // in the batch
+  uint64_t rows = 0;                          // of the batch
+  uint64_t batch_position = 0;                // of the whole global batch
+  uint64_t batch_samples = 0;                 // what the position advances by
+  uint64_t attempt = 0;                       // > 0: a substitute for a bad sample
+  std::shared_ptr<const BatchLayout> layout;  // of the batch, as it was planned
   SamplePlan plan;
   Status plan_status;  // not OK: the sample cannot even be planned
 };
@@ -67,20 +68,27 @@ class Sampler : public plan::ScheduleSource {
 
  private:
   bool NextSlice();
-  plan::WorkItem Make(const order::BatchSlice& slice, uint64_t row);
-  plan::WorkItem MakeSupplied();
+  void OpenBatch(uint64_t rows);
+  std::shared_ptr<SampleWork> PlaceRow(uint64_t row);
+  std::shared_ptr<SampleWork> PlaceSupplied(uint64_t row) const;
   plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
   void Plan(SampleWork& work, plan::WorkItem& item) const;
+  uint64_t SampleOf(const order::Place& place) const {
+    return options_.first_of_source[place.source] + place.sample;
+  }
 
   const Dataset& dataset_;
   order::RunOrder order_;
   Options options_;
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
+  const bool ragged_;  // some array is
   std::optional<order::BatchSlice> slice_;
   std::deque<SuppliedBatch> supplied_;
   uint64_t row_ = 0;
   uint64_t uses_ = 0;  // of supplied samples
+  std::shared_ptr<const BatchLayout> layout_;  // of this batch
+  std::deque<plan::WorkItem> planned_;         // of this batch, from row_ on, where ragged
 };
 
 }  // namespace forebay::feed

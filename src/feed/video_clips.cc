@@ -367,7 +367,7 @@ Result<std::unique_ptr<SampleDecoder>> VideoClips::MakeDecoder() const {
       std::make_unique<ClipDecoder>(catalog_, std::move(decoder), formats_));
 }
 
-order::BlockTable VideoClips::blocks() const {
+order::BlockTable VideoClips::BlocksOf(uint64_t) const {
   std::vector<uint64_t> clips;
   for (const Scene& scene : scenes_) clips.push_back(scene.starts.size());
   return order::BlockTable::Ragged(clips);

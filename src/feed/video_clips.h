@@ -38,7 +38,7 @@ class VideoClips : public Dataset {
   Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
-  order::BlockTable blocks() const override;  // a scene each
+  order::BlockTable BlocksOf(uint64_t samples) const override;  // a scene each
   uint64_t raw_bytes_max() const override { return raw_bytes_max_; }
 
   size_t frames() const { return options_.frames; }

@@ -20,13 +20,13 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
  public:
   using OnAnswers = std::function<void(std::vector<Answer>, bool last)>;
 
-  Group(std::shared_ptr<const std::vector<StoreOfObjects>> stores,
-        std::shared_ptr<const std::vector<ObjectVersion>> objects, std::vector<Piece> pieces,
-        OnAnswers on_answers)
-      : stores_(std::move(stores)),
-        objects_(std::move(objects)),
-        on_answers_(std::move(on_answers)) {
-    for (Piece& piece : pieces) reads_.push_back({.piece = std::move(piece)});
+  // `objects`: of each piece.
+  Group(std::shared_ptr<const std::vector<StoreOfObjects>> stores, std::vector<Piece> pieces,
+        std::vector<Result<ObjectVersion>> objects, OnAnswers on_answers)
+      : stores_(std::move(stores)), on_answers_(std::move(on_answers)) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      reads_.push_back({.piece = std::move(pieces[i]), .object = std::move(objects[i])});
+    }
     open_ = reads_.size();
   }
 
@@ -53,6 +53,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
  private:
   struct Read {
     Piece piece;
+    Result<ObjectVersion> object;
     store::ObjectStore* store = nullptr;
     store::ObjectStore::OpId op = 0;
     Time asked{};
@@ -61,12 +62,16 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
 
   void StartOne(size_t i, store::Priority priority, Time deadline) {
     Read& read = reads_[i];
-    const ObjectVersion& object = (*objects_)[read.piece.extent.object];
     read.store = StoreOf(read.piece.extent.object);
     read.asked = read.store->executor().Now();
+    if (!read.object.ok()) {
+      OnOne(i, std::move(read.object).status());
+      return;
+    }
     store::ReadRequest request;
-    request.key = object.key;
-    request.etag = object.etag;
+    request.key = std::move(read.object->key);
+    request.etag = std::move(read.object->etag);
+    request.version_id = std::move(read.object->version_id);
     request.range = read.piece.extent.range;
     request.target = read.piece.target;
     request.options = {.deadline = deadline, .priority = priority};
@@ -106,7 +111,6 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   }
 
   std::shared_ptr<const std::vector<StoreOfObjects>> stores_;
-  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
   OnAnswers on_answers_;
   std::vector<Read> reads_;
   std::vector<Answer> answers_;
@@ -116,8 +120,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
   bool reported_last_ = false;
 };
 
-StoreTier::StoreTier(std::vector<StoreOfObjects> stores,
-                     std::shared_ptr<const std::vector<ObjectVersion>> objects,
+StoreTier::StoreTier(std::vector<StoreOfObjects> stores, std::shared_ptr<const ObjectTable> objects,
                      Executor& coordinator)
     : stores_(std::make_shared<const std::vector<StoreOfObjects>>(std::move(stores))),
       objects_(std::move(objects)),
@@ -144,7 +147,11 @@ Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, 
       if (*self != nullptr) (*self)->Deliver(ticket, std::move(answers), last);
     });
   };
-  auto group = std::make_shared<Group>(stores_, objects_, std::move(pieces), std::move(deliver));
+  // Here, because looking an object up may have to wait for the store's thread.
+  std::vector<Result<ObjectVersion>> objects;
+  for (const Piece& piece : pieces) objects.push_back(objects_->At(piece.extent.object));
+  auto group =
+      std::make_shared<Group>(stores_, std::move(pieces), std::move(objects), std::move(deliver));
   open_[ticket] = {group, sink};
   StoreExecutor().Post([group, priority, deadline] { group->Start(priority, deadline); });
   return ticket;

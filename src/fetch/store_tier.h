@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/object_table.h"
 #include "fetch/tier.h"
 
 namespace forebay::fetch {
@@ -20,8 +21,8 @@ class StoreTier : public Tier {
  public:
   // `objects` is what extents' object indices point into. `stores` by first object, the first from
   // 0; all of them live on one executor.
-  StoreTier(std::vector<StoreOfObjects> stores,
-            std::shared_ptr<const std::vector<ObjectVersion>> objects, Executor& coordinator);
+  StoreTier(std::vector<StoreOfObjects> stores, std::shared_ptr<const ObjectTable> objects,
+            Executor& coordinator);
   ~StoreTier() override;
 
   const char* name() const override { return "store"; }
@@ -37,7 +38,7 @@ class StoreTier : public Tier {
   void Deliver(Ticket ticket, std::vector<Answer> answers, bool last);
 
   std::shared_ptr<const std::vector<StoreOfObjects>> stores_;
-  std::shared_ptr<const std::vector<ObjectVersion>> objects_;
+  std::shared_ptr<const ObjectTable> objects_;
   Executor& coordinator_;
   Ticket next_ticket_ = 1;
   struct Open {
