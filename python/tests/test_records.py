@@ -220,3 +220,14 @@ def test_order_of_files_by_the_command_line(files):
     assert pathlib.PurePath(sorted(names(), key=str.encode)[0]).name in run(
         "show", "--shuffle", "none"
     )
+
+
+def test_their_own_sampler_may_ask_for_one_file_many_times(files):
+    expected = in_key_order()
+    largest = max(range(COUNT), key=lambda n: len(expected[n]))
+    batches = [[largest] * 8, [3, 4, 5], [largest] * 8]
+    with fb.Loader(
+        fb.Records(files), batch_sampler=batches, batch_size=8, epochs=1,
+        memory=8 * len(expected[largest]) + 2**20,
+    ) as loader:  # fmt: skip
+        assert [check(batch, expected) for batch in loader] == batches

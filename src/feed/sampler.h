@@ -86,7 +86,7 @@ class Sampler : public plan::ScheduleSource {
   std::optional<order::BatchSlice> slice_;
   std::deque<SuppliedBatch> supplied_;
   uint64_t row_ = 0;
-  uint64_t uses_ = 0;  // of supplied samples
+  uint64_t uses_ = 0;                          // of supplied samples
   std::shared_ptr<const BatchLayout> layout_;  // of this batch
   std::deque<plan::WorkItem> planned_;         // of this batch, from row_ on, where ragged
 };
