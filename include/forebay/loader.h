@@ -61,12 +61,22 @@ struct MixtureWeights {
   std::vector<uint64_t> weights;
 };
 
+// From this epoch of a source on it has so many samples.
+struct SourceGrowth {
+  uint64_t from_epoch = 0;
+  uint64_t samples = 0;
+  bool operator==(const SourceGrowth&) const = default;
+};
+
 // One source in a state.
 struct SourceState {
   std::string name;
   std::string spec;  // "clips/1 pattern=... frames=8 ...": what a sample of it is
   std::string catalog_hash;
   uint64_t samples = 0;
+  // Of a source that has been appended to while the run was on: what it had from when on. Empty:
+  // `samples`, from the start.
+  std::vector<SourceGrowth> sizes;
 };
 
 // A position: everything needed to go on elsewhere. The same on every rank, but for `skips`.
@@ -111,7 +121,9 @@ class FOREBAY_API Loader {
   // From now on: epoch `epoch`, from its start. Pending work of the old position is dropped.
   virtual Status SetEpoch(int64_t epoch) = 0;
   virtual LoaderState State() const = 0;
-  // Errors: kInvalidArgument naming the field that differs.
+  // A source may have been appended to since (`forebay index --append`): an epoch of it that has
+  // begun ends with the samples that it had, and the next one has them all. Errors:
+  // kInvalidArgument naming the field that differs.
   virtual Status LoadState(const LoaderState& state) = 0;
   // From the next batch on the sources have these weights, by source; each goes on where it is.
   // Errors: kInvalidArgument (not a mixture, other than one weight per source, none above 0).

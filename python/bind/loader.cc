@@ -215,12 +215,17 @@ void BindLoaderState(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("start", &MixtureWeights::start)
       .def_rw("weights", &MixtureWeights::weights);
+  nb::class_<SourceGrowth>(m, "SourceGrowth")
+      .def(nb::init<>())
+      .def_rw("from_epoch", &SourceGrowth::from_epoch)
+      .def_rw("samples", &SourceGrowth::samples);
   nb::class_<SourceState>(m, "SourceState")
       .def(nb::init<>())
       .def_rw("name", &SourceState::name)
       .def_rw("spec", &SourceState::spec)
       .def_rw("catalog_hash", &SourceState::catalog_hash)
-      .def_rw("samples", &SourceState::samples);
+      .def_rw("samples", &SourceState::samples)
+      .def_rw("sizes", &SourceState::sizes);
   nb::class_<LoaderState>(m, "LoaderState")
       .def(nb::init<>())
       .def_rw("schema", &LoaderState::schema)

@@ -31,7 +31,8 @@ _STATE_FIELDS = (
     "schema", "spec_hash", "catalog_hash", "spec", "seed", "epoch", "position", "digest", "sources",
     "mixture", "skips",
 )  # fmt: skip
-_SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples")
+_SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples", "sizes")
+_SIZE_FIELDS = ("from_epoch", "samples")
 _MIXTURE_FIELDS = ("start", "weights")
 
 
@@ -594,6 +595,8 @@ def _import_torch():
 def _from_core_state(core_state):
     state = {name: getattr(core_state, name) for name in _STATE_FIELDS}
     state["sources"] = [{n: getattr(s, n) for n in _SOURCE_FIELDS} for s in state["sources"]]
+    for source in state["sources"]:
+        source["sizes"] = [{n: getattr(s, n) for n in _SIZE_FIELDS} for s in source["sizes"]]
     state["mixture"] = [{n: getattr(m, n) for n in _MIXTURE_FIELDS} for m in state["mixture"]]
     return state
 
@@ -602,8 +605,7 @@ def _to_core_state(state):
     try:
         values = {name: state[name] for name in _STATE_FIELDS}
         parts = {
-            "sources": [_to_core_part(_core.SourceState(), s, _SOURCE_FIELDS)
-                        for s in values["sources"]],
+            "sources": [_to_core_source(s) for s in values["sources"]],
             "mixture": [_to_core_part(_core.MixtureWeights(), m, _MIXTURE_FIELDS)
                         for m in values["mixture"]],
         }  # fmt: skip
@@ -614,6 +616,11 @@ def _to_core_state(state):
     for name in ("schema", "seed", "epoch", "position"):
         values[name] = check.integer(f"state: {name}", values[name])
     return _to_core_part(_core.LoaderState(), values | parts, _STATE_FIELDS)
+
+
+def _to_core_source(source):
+    sizes = [_to_core_part(_core.SourceGrowth(), s, _SIZE_FIELDS) for s in source["sizes"]]
+    return _to_core_part(_core.SourceState(), {**source, "sizes": sizes}, _SOURCE_FIELDS)
 
 
 def _to_core_part(part, values, names):

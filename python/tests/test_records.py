@@ -231,3 +231,127 @@ def test_their_own_sampler_may_ask_for_one_file_many_times(files):
         memory=8 * len(expected[largest]) + 2**20,
     ) as loader:  # fmt: skip
         assert [check(batch, expected) for batch in loader] == batches
+
+
+def files_of(folder, numbers):
+    """Files that hold their names."""
+    for number in numbers:
+        (folder / f"{number % 7}-{number:03}").write_bytes(f"file {number}".encode())
+
+
+def names_in(batch):
+    offsets = batch["offsets"]
+    return [bytes(batch["bytes"][a:b]).decode() for a, b in zip(offsets[:-1], offsets[1:])]
+
+
+SHUFFLES = [False, True, fb.BlockShuffle(window=2, run=3)]
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES, ids=["none", "global", "blocks"])
+@pytest.mark.parametrize("taken", range(6))
+def test_what_is_appended_comes_with_the_next_epoch(tmp_path, shuffle, taken):
+    files_of(tmp_path, range(20))
+    first = fb.index(tmp_path, format="files")
+    arguments = {"batch_size": 4, "seed": 5, "shuffle": shuffle, "epochs": 3, "held_limit": 99}
+    with fb.Loader(fb.Records(tmp_path), **arguments) as loader:
+        old = [(names_in(b), list(b["_sample"])) for b in loader]
+        old_next = [names_in(b) for b in loader]
+        loader.set_epoch(0)
+        iterator = iter(loader)
+        for _ in range(taken):  # of five
+            next(iterator)
+        state = json.loads(json.dumps(loader.state_dict()))
+    files_of(tmp_path, range(20, 33))
+    report = fb.index(tmp_path, append=True)
+    assert (report["appended"], report["generations"]) == (13, 2)
+    assert report["content_hash"] != first["content_hash"]
+
+    with fb.Loader(fb.Records(tmp_path), **arguments) as loader:
+        assert loader.sample_count == 33
+        loader.load_state_dict(state)
+        if taken > 0:
+            assert len(loader) == 5
+            again = [(names_in(b), list(b["_sample"])) for b in loader]
+            assert again == old[taken:], "the epoch that was running is as it was"
+        else:  # it had not begun
+            assert sum(len(names_in(b)) for b in loader) == 32
+        assert len(loader) == 8
+        iterator = iter(loader)
+        grown = [names_in(next(iterator)) for _ in range(3)]
+        middle = json.loads(json.dumps(loader.state_dict()))
+        grown += [names_in(b) for b in iterator]
+        end = loader.state_dict()
+    assert grown != old_next
+    assert len({name for batch in grown for name in batch}) == 32
+
+    # A state that remembers both sizes goes on elsewhere, also when there is yet more.
+    for more in (False, True):
+        if more:
+            files_of(tmp_path, range(33, 40))
+            assert fb.index(tmp_path, append=True)["generations"] == 3
+        with fb.Loader(fb.Records(tmp_path), **arguments) as loader:
+            loader.load_state_dict(middle)
+            assert [names_in(b) for b in loader] == grown[3:]
+            assert loader.state_dict()["digest"] == end["digest"]
+            assert middle["epoch"] == 1
+            assert len({name for b in loader for name in names_in(b)}) == (40 if more else 32)
+
+
+def test_a_mixture_goes_on_when_one_of_it_was_appended_to(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    for folder in (a, b):
+        folder.mkdir()
+        files_of(folder, range(12))
+        fb.index(folder, format="files")
+    mix = lambda: fb.Mix({"a": (fb.Records(a), 1), "b": (fb.Records(b), 1)}, block=2)  # noqa: E731
+    arguments = {"batch_size": 4, "seed": 5, "held_limit": 99}
+    with fb.Loader(mix(), **arguments) as loader:
+        assert len(loader) == 6
+        iterator = iter(loader)
+        before = [next(iterator) for _ in range(2)]
+        state = loader.state_dict()
+        rest = [names_in(batch) for batch in iterator]
+    files_of(b, range(12, 20))
+    fb.index(b, append=True)
+    with fb.Loader(mix(), **arguments) as loader:
+        loader.load_state_dict(state)
+        assert len(loader) == 6, "an epoch stays as long as it was"
+        assert [names_in(batch) for batch in loader] == rest
+        later = [batch for _ in range(2) for batch in loader]
+    of_b = [name for batch in later for name, source in zip(names_in(batch), batch["_source"])
+            if source == 1]  # fmt: skip
+    assert len(set(of_b[:20])) == 20, "b's own next epoch has them all"
+    assert before
+
+
+def test_append_refuses_what_is_no_longer_what_it_was(tmp_path):
+    files_of(tmp_path, range(9))
+    fb.index(tmp_path, format="files")
+    assert fb.index(tmp_path, append=True)["appended"] == 0
+    (tmp_path / "3-003").write_bytes(b"something else")
+    with pytest.raises(fb.PreconditionFailedError, match="3-003 has changed"):
+        fb.index(tmp_path, append=True)
+    (tmp_path / "3-003").unlink()
+    with pytest.raises(fb.PreconditionFailedError, match="3-003 is in the catalog and no longer"):
+        fb.index(tmp_path, append=True)
+    with pytest.raises(fb.NotFoundError, match="no catalog"):
+        fb.index(tmp_path, append=True, out=tmp_path / "none.fbc")
+
+
+def test_another_data_set_or_a_later_one_is_refused(tmp_path):
+    files_of(tmp_path, range(8))
+    fb.index(tmp_path, format="files", out=tmp_path.parent / "first.fbc")
+    fb.index(tmp_path, format="files")
+    files_of(tmp_path, range(8, 12))
+    fb.index(tmp_path, append=True)
+    with fb.Loader(fb.Records(tmp_path)) as loader:
+        state = loader.state_dict()
+    first = fb.Records(tmp_path, catalog=tmp_path.parent / "first.fbc")
+    with fb.Loader(first) as loader:
+        with pytest.raises(fb.InvalidArgumentError, match="catalog_hash"):
+            loader.load_state_dict(state)
+        state = loader.state_dict()
+    with fb.Loader(fb.Records(tmp_path)) as loader:
+        state["sources"][0]["sizes"] = [{"from_epoch": 0, "samples": 7}]
+        with pytest.raises(fb.InvalidArgumentError, match="7 samples"):
+            loader.load_state_dict(state)

@@ -13,6 +13,7 @@
 #include "engine/opened_source.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_metrics.h"
+#include "engine/resumed_run.h"
 #include "engine/run_spec.h"
 #include "engine/store_metrics.h"
 #include "engine/store_set.h"
@@ -74,7 +75,7 @@ class RunLoader : public Loader {
   int64_t sample_count() const override { return static_cast<int64_t>(dataset().sample_count()); }
   int64_t batches_per_epoch() const override {
     if (plan_.external) return 0;
-    return static_cast<int64_t>(order::BatchesFrom(plan_.slicing, order_->EpochSamples(0), 0));
+    return static_cast<int64_t>(order::BatchesFrom(plan_.slicing, order_->EpochSamples(epoch_), 0));
   }
   Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) override;
   bool WaitReady(std::chrono::nanoseconds timeout) override;
@@ -498,23 +499,17 @@ Status RunLoader::CheckPlace(const LoaderState& state, const order::RunOrder& or
 
 Status RunLoader::LoadState(const LoaderState& state) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
-  FB_RETURN_IF_ERROR(engine::CheckSameRun(state, described_));
-  order::RunSpec spec = plan_.order;
-  spec.mixture.clear();
-  for (const MixtureWeights& piece : state.mixture) {
-    spec.mixture.push_back({piece.start, piece.weights});
-  }
+  FB_ASSIGN_OR_RETURN(order::RunSpec spec,
+                      engine::SpecOfState(sources_, options_.order, plan_.order, state));
   FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
   FB_RETURN_IF_ERROR(CheckPlace(state, order));
+  engine::GrowSources(sources_, state, order, &spec);
   FB_ASSIGN_OR_RETURN(digest_, order::OrderDigest::From(state.digest));
   skips_ = state.skips;
-  const bool other_order = spec.mixture != plan_.order.mixture;
   epoch_ = static_cast<uint64_t>(state.epoch);
   position_ = static_cast<uint64_t>(state.position);
   ForgetSupplied(epoch_, position_);
-  if (other_order) return ChangeOrder(std::move(spec));
-  Seek(epoch_, position_);
-  return {};
+  return ChangeOrder(std::move(spec));
 }
 
 Status RunLoader::Supply(std::span<const int64_t> samples) {
@@ -571,6 +566,7 @@ Status RunLoader::ChangeOrder(order::RunSpec spec) {
     FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
     running->SetOrder(std::move(order));
   }
+  described_ = engine::DescribeRun(sources_, options_.order, spec);
   plan_.order = pipeline_options_.order = std::move(spec);
   Seek(epoch_, position_);
   return {};

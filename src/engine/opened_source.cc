@@ -58,6 +58,7 @@ Result<OpenedSource> OpenClips(StoreSet& stores, const ClipsOptions& clips) {
   }
   source.spec = fmt::format("clips/1 pattern={} cameras={} frames={} step={} hop={}", clips.pattern,
                             fmt::join(clips.cameras, ","), clips.frames, clips.step, clips.hop);
+  source.generations = {{dataset->sample_count(), source.catalog_hash}};
   source.clips = dataset.get();
   source.dataset = std::move(dataset);
   return source;
@@ -88,6 +89,7 @@ Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records
   FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
   FB_ASSIGN_OR_RETURN(const auto catalog, OpenFilesCatalog(stores, records.uri, records.catalog));
   source.catalog_hash = catalog->content_hash();
+  source.generations = catalog->generations();
   source.objects = std::make_shared<const FilesTable>(catalog, PrefixOf(source.root));
   source.dataset = std::make_unique<feed::FileRecords>(catalog);
   source.spec = "files/1";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/object_table.h"
+#include "catalog/files_catalog.h"
 #include "engine/store_set.h"
 #include "feed/dataset.h"
 #include "feed/video_clips.h"
@@ -19,6 +20,8 @@ struct OpenedSource {
   std::string name;
   std::string spec;  // what a sample is, as "kind/version field=value ..."
   std::string catalog_hash;
+  // What it was before each time that it was appended to, and last what it is.
+  std::vector<catalog::Generation> generations;
   store::Uri root;  // its bucket
   std::shared_ptr<const ObjectTable> objects;
   std::unique_ptr<feed::Dataset> dataset;

@@ -241,8 +241,13 @@ LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOpt
   std::string catalogs;
   for (size_t i = 0; i < sources.size(); ++i) {
     const OpenedSource& source = sources[i];
+    const std::vector<order::SourceSize>& sizes = order.sources[i].sizes;
     state.sources.push_back(
-        {source.name, source.spec, source.catalog_hash, order.sources[i].sizes.back().samples});
+        {source.name, source.spec, source.catalog_hash, sizes.back().samples, {}});
+    for (const order::SourceSize& size : sizes) {
+      if (sizes.size() == 1) break;
+      state.sources.back().sizes.push_back({size.from_epoch, size.samples});
+    }
     hash = DeriveKey(DeriveKey(hash, HashName(source.name)), HashName(source.spec));
     catalogs += source.catalog_hash + "\n";
   }
@@ -251,7 +256,8 @@ LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOpt
   return state;
 }
 
-Status CheckSameRun(const LoaderState& state, const LoaderState& mine) {
+Status CheckSameRun(const LoaderState& state, const LoaderState& mine,
+                    const std::vector<OpenedSource>& sources) {
   if (state.schema != mine.schema) {
     return Differs("schema", fmt::format("{}", state.schema), fmt::format("{}", mine.schema));
   }
@@ -266,13 +272,16 @@ Status CheckSameRun(const LoaderState& state, const LoaderState& mine) {
       return own.name.empty() ? std::string(field) : fmt::format("{} of '{}'", field, own.name);
     };
     if (saved.name != own.name) return Differs("source's name", saved.name, own.name);
-    if (saved.catalog_hash != own.catalog_hash) {
+    const auto& generations = sources[i].generations;
+    const auto then =
+        std::ranges::find(generations, saved.catalog_hash, &catalog::Generation::content_hash);
+    if (then == generations.end()) {
       return Differs(in_source("catalog_hash"), saved.catalog_hash, own.catalog_hash);
     }
     FB_RETURN_IF_ERROR(CompareTexts(in_source("spec"), saved.spec, own.spec));
-    if (saved.samples != own.samples) {
+    if (saved.samples != then->samples) {
       return Differs(in_source("samples"), fmt::format("{}", saved.samples),
-                     fmt::format("{}", own.samples));
+                     fmt::format("{}", then->samples));
     }
   }
   FB_RETURN_IF_ERROR(CompareTexts("spec", state.spec, mine.spec));

@@ -38,8 +38,9 @@ Result<std::vector<uint64_t>> WeightsOf(const std::vector<double>& weights);
 LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOptions& options,
                         const order::RunSpec& order);
 
-// Whether `state` is of this run; kInvalidArgument naming the first field that differs. Position
-// and mixture are not looked at.
-Status CheckSameRun(const LoaderState& state, const LoaderState& mine);
+// Whether `state` is of the run that `mine` describes, now or when its sources were less;
+// kInvalidArgument naming the first field that differs. Position and mixture are not looked at.
+Status CheckSameRun(const LoaderState& state, const LoaderState& mine,
+                    const std::vector<OpenedSource>& sources);
 
 }  // namespace forebay::engine

@@ -128,4 +128,14 @@ std::vector<uint64_t> RunOrder::CountsBefore(uint64_t epoch, uint64_t position) 
   return {Global(epoch, position)};
 }
 
+std::vector<uint64_t> RunOrder::EpochsToCome(uint64_t epoch, uint64_t position) {
+  std::vector<uint64_t> epochs;
+  const std::vector<uint64_t> counts = CountsBefore(epoch, position);
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const SourceStream::At at = streams_[i].Locate(counts[i]);
+    epochs.push_back(at.position == 0 ? at.epoch : at.epoch + 1);
+  }
+  return epochs;
+}
+
 }  // namespace forebay::order

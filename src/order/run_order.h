@@ -57,6 +57,8 @@ class RunOrder {
   Place SubstituteFor(const Place& bad, uint64_t epoch, uint64_t position, uint64_t attempt);
   // Numbers of each source that come before that position of the run.
   std::vector<uint64_t> CountsBefore(uint64_t epoch, uint64_t position);
+  // Of each source, the first of its epochs that has not begun at that position of the run.
+  std::vector<uint64_t> EpochsToCome(uint64_t epoch, uint64_t position);
   size_t sources() const { return streams_.size(); }
 
  private:

@@ -1,0 +1,72 @@
+#include "engine/resumed_run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/run_spec.h"
+
+namespace forebay::engine {
+namespace {
+
+Result<std::vector<order::SourceSize>> SizesOf(const OpenedSource& source,
+                                               const SourceState& state) {
+  std::vector<SourceGrowth> sizes = state.sizes;
+  if (sizes.empty()) sizes.push_back({0, state.samples});
+  std::vector<order::SourceSize> result;
+  for (const SourceGrowth& size : sizes) {
+    // Only what the data set was at some time.
+    if (std::ranges::find(source.generations, size.samples, &catalog::Generation::samples) ==
+        source.generations.end()) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("the state's source '{}' had {} samples from epoch {} on, which "
+                                "this loader's never had",
+                                source.name, size.samples, size.from_epoch));
+    }
+    result.push_back({size.from_epoch, size.samples, BlocksOf(source, size.samples)});
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
+                                   const OrderOptions& options, const order::RunSpec& mine,
+                                   const LoaderState& state) {
+  order::RunSpec spec = mine;
+  spec.mixture.clear();
+  for (const MixtureWeights& piece : state.mixture) {
+    spec.mixture.push_back({piece.start, piece.weights});
+  }
+  uint64_t first_samples = 0;
+  for (size_t i = 0; i < std::min(sources.size(), state.sources.size()); ++i) {
+    Result<std::vector<order::SourceSize>> sizes = SizesOf(sources[i], state.sources[i]);
+    // One that never was this source is told by its hash first.
+    if (sizes.ok()) spec.sources[i].sizes = *std::move(sizes);
+    first_samples += spec.sources[i].sizes.front().samples;
+  }
+  // An epoch of a mixture stays as long as it was when the run began.
+  if (sources.size() > 1 && options.epoch_samples == 0) spec.epoch_samples = first_samples;
+  FB_RETURN_IF_ERROR(CheckSameRun(state, DescribeRun(sources, options, spec), sources));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    FB_RETURN_IF_ERROR(SizesOf(sources[i], state.sources[i]).status());
+  }
+  return spec;
+}
+
+void GrowSources(const std::vector<OpenedSource>& sources, const LoaderState& state,
+                 order::RunOrder& order, order::RunSpec* spec) {
+  const std::vector<uint64_t> next =
+      order.EpochsToCome(static_cast<uint64_t>(state.epoch), static_cast<uint64_t>(state.position));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::vector<order::SourceSize>& sizes = spec->sources[i].sizes;
+    const uint64_t now = sources[i].generations.back().samples;
+    if (sizes.back().samples == now) continue;
+    // One that was to come then is not begun either.
+    std::erase_if(sizes, [&](const order::SourceSize& size) { return size.from_epoch >= next[i]; });
+    sizes.push_back({next[i], now, BlocksOf(sources[i], now)});
+  }
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,25 @@
+// The order of a run that goes on from a state.
+#pragma once
+
+#include <vector>
+
+#include "engine/opened_source.h"
+#include "forebay/dataset.h"
+#include "forebay/loader.h"
+#include "order/run_order.h"
+
+namespace forebay::engine {
+
+// The order that the state was saved in: weights, and how many samples each source had when. `mine`
+// is this loader's. Errors: kInvalidArgument naming the field of the state that differs, or that
+// cannot be.
+Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
+                                   const OrderOptions& options, const order::RunSpec& mine,
+                                   const LoaderState& state);
+
+// What has been appended to the sources since then comes with the first epoch of each that has not
+// begun at the state's position. `order`: of `spec`.
+void GrowSources(const std::vector<OpenedSource>& sources, const LoaderState& state,
+                 order::RunOrder& order, order::RunSpec* spec);
+
+}  // namespace forebay::engine
