@@ -77,6 +77,9 @@ struct HttpRequest {
   Duration stall_timeout = std::chrono::seconds(10);       // between two bytes of a body
   Time deadline = kNever;                                  // of the whole exchange
   uint64_t body_hint = 0;  // about how long the answer's body will be, when known (buffer sizes)
+  // Where the answer's body will most likely go, if it is accepted: its bytes may land there before
+  // OnHead was asked. What it holds is undefined unless OnDone says OK. Must live until OnDone.
+  std::span<const MutableBytes> body_place;
   // A second request for the same bytes (equal URL and Range) while the first is out: it goes to
   // another of the host's addresses than those that are busy with them, when there is another.
   bool other_address = false;

@@ -41,6 +41,7 @@ int PendingError(const Fd& socket);
 IoResult Receive(const Fd& socket, MutableBytes into);
 // Into several pieces, in order; at most kMaxPieces of them are used.
 IoResult Receive(const Fd& socket, std::span<const MutableBytes> into);
+IoResult Send(const Fd& socket, ByteView from);
 // At most kMaxPieces pieces are used.
 IoResult Send(const Fd& socket, std::span<const ByteView> pieces);
 inline constexpr size_t kMaxPieces = 64;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "net/lean/origin.h"
@@ -238,11 +239,89 @@ void Connection::OnEndOfStream() {
 // Reads little more than the head, so that the body goes where it belongs without a copy.
 bool Connection::ReceiveHead() {
   Exchange& e = *exchange_;
+  if (tls_ == nullptr && e.parser == nullptr && !e.request.body_place.empty()) {
+    if (const size_t head = origin_.sure_head_bytes(); head > 0) return ReceiveAtOnce(head);
+  }
   const size_t ask = e.request.body_hint > kSmallBody ? origin_.head_bytes_hint() : kSmallRead;
   const MutableBytes into = owner_.scratch().first(ask);
   const sys::IoResult result = Read({&into, 1}, ask);
   if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
   return TakeHead(into.first(result.bytes));
+}
+
+// Bytes that are spread over pieces, `n` of them, behind what `begin` holds.
+std::vector<std::byte> Connection::Joined(ByteView begin, size_t n) const {
+  std::vector<std::byte> all(begin.begin(), begin.end());
+  for (const MutableBytes piece : exchange_->request.body_place) {
+    const MutableBytes mine = piece.first(std::min(n, piece.size()));
+    all.insert(all.end(), mine.begin(), mine.end());
+    n -= mine.size();
+  }
+  return all;
+}
+
+bool Connection::ReceiveAtOnce(size_t head) {
+  Exchange& e = *exchange_;
+  const MutableBytes scratch = owner_.scratch();
+  std::array<MutableBytes, kReadPieces + 2> pieces{scratch.first(head)};
+  size_t count = 1;
+  size_t size = head;
+  size_t room = 0;
+  for (const MutableBytes piece : e.request.body_place) {
+    room += piece.size();
+    if (count > kReadPieces || size - head == kReadBytes) continue;
+    pieces[count++] = piece.first(std::min(piece.size(), kReadBytes - (size - head)));
+    size += pieces[count - 1].size();
+  }
+  const size_t place = size - head;
+  if (place == room) {  // as in ReceiveDirect: what follows tells that nothing should
+    pieces[count++] = scratch.subspan(head, 1);
+    ++size;
+  }
+  const sys::IoResult result = Read(std::span(pieces).first(count), size);
+  if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
+  if (result.bytes <= head) return TakeHead(scratch.first(result.bytes));
+  const size_t landed = result.bytes - head;
+  HeadParser& parser = owner_.parser();
+  parser.Reset(e.request.method == "HEAD");
+  ByteView left = scratch.first(head);
+  const Result<bool> complete = parser.Take(left);
+  if (!complete.ok() || !*complete || !left.empty()) {
+    // Another size after all: as if everything had been read to where it is not wanted.
+    std::vector<std::byte> all = Joined(scratch.first(head), std::min(landed, place));
+    if (landed > place) all.push_back(scratch[head]);
+    return TakeHead(all);
+  }
+  return AcceptHead(parser) && TakeLanded(landed);
+}
+
+bool Connection::TakeLanded(size_t n) {
+  Exchange& e = *exchange_;
+  std::array<MutableBytes, kReadPieces> own;
+  const size_t count = e.framing == Framing::kLength ? e.sink.Room(n, own) : 0;
+  bool in_place = count > 0 && n <= e.body_left;
+  size_t i = 0;
+  size_t covered = 0;
+  for (; in_place && i < count; ++i) {
+    const std::span<const MutableBytes> place = e.request.body_place;
+    in_place = i < place.size() && own[i].data() == place[i].data() &&
+               own[i].size() == std::min(place[i].size(), n - covered);
+    covered += own[i].size();
+  }
+  if (!in_place || covered < n) {
+    // Not accepted as data, shorter than expected, or to go elsewhere.
+    size_t place = 0;
+    for (const MutableBytes piece : e.request.body_place) place += piece.size();
+    std::vector<std::byte> all = Joined({}, std::min(n, place));
+    if (n > place) all.push_back(owner_.scratch()[origin_.last_head_bytes()]);
+    return TakeBody(all);
+  }
+  e.body_left -= n;
+  e.sink.Landed(n);
+  if (!Busy(e)) return false;
+  if (e.body_left > 0) return true;
+  Complete(false);
+  return false;
 }
 
 bool Connection::TakeHead(ByteView bytes) {
@@ -258,11 +337,11 @@ bool Connection::TakeHead(ByteView bytes) {
     if (e.parser == nullptr) e.parser = std::make_unique<HeadParser>(std::move(parser));
     return true;
   }
-  return OnHeadComplete(parser, bytes);
+  return AcceptHead(parser) && TakeBody(bytes);
 }
 
 // False: the answer is over.
-bool Connection::OnHeadComplete(const HeadParser& parser, ByteView rest) {
+bool Connection::AcceptHead(const HeadParser& parser) {
   Exchange& e = *exchange_;
   e.head_done = true;
   e.framing = parser.framing();
@@ -285,7 +364,7 @@ bool Connection::OnHeadComplete(const HeadParser& parser, ByteView rest) {
                                              e.body_left, e.sink.room())));
     return false;
   }
-  return TakeBody(rest);
+  return true;
 }
 
 // Bytes that were read before their place was known, or that are chunked.

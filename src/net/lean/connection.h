@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "forebay/status.h"
@@ -94,10 +95,15 @@ class Connection {
   void Receive();
   // These take one step; false: stop, the exchange is over or there is nothing to read.
   bool ReceiveHead();
+  // Head and body at once, where the head's size is as good as known.
+  bool ReceiveAtOnce(size_t head);
+  // Of a body whose place was guessed, `n` bytes have landed there.
+  bool TakeLanded(size_t n);
+  std::vector<std::byte> Joined(ByteView begin, size_t n) const;
   bool ReceiveDirect();
   bool ReceiveCopied();
   bool TakeHead(ByteView bytes);
-  bool OnHeadComplete(const HeadParser& parser, ByteView rest);
+  bool AcceptHead(const HeadParser& parser);
   bool TakeBody(ByteView bytes);
   bool OnReadNothing(const sys::IoResult& result);
   void OnEndOfStream();

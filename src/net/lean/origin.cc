@@ -42,7 +42,12 @@ bool Origin::IsUnused() const {
 }
 
 void Origin::LearnHeadBytes(size_t bytes) {
+  constexpr size_t kSureHeadMost = 4096;
   constexpr size_t kSlack = 32;  // numbers in a head grow and shrink
+  equal_heads_ = bytes == last_head_bytes_ && bytes <= kSureHeadMost
+                     ? std::min(equal_heads_ + 1, kSureHeads)
+                     : 0;
+  last_head_bytes_ = bytes;
   head_bytes_hint_ = std::clamp<size_t>(bytes + kSlack, 512, 16 * 1024);
 }
 

@@ -43,6 +43,9 @@ class Origin {
   // How much to read at first so that it holds the next head and little more.
   size_t head_bytes_hint() const { return head_bytes_hint_; }
   void LearnHeadBytes(size_t bytes);
+  // The next head's size, when the last ones were all of one size; else 0.
+  size_t last_head_bytes() const { return last_head_bytes_; }
+  size_t sure_head_bytes() const { return equal_heads_ >= kSureHeads ? last_head_bytes_ : 0; }
 
   const std::string name;
   const std::string authority;
@@ -63,6 +66,9 @@ class Origin {
   std::vector<std::unique_ptr<Peer>> peers_;
   size_t turn_ = 0;
   size_t head_bytes_hint_ = 1024;
+  static constexpr int kSureHeads = 8;
+  size_t last_head_bytes_ = 0;
+  int equal_heads_ = 0;
 };
 
 }  // namespace forebay::net::lean

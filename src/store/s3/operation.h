@@ -27,6 +27,7 @@ struct WireRequest {
   net::HeaderList headers;
   std::vector<ByteView> body;
   uint64_t body_hint = 0;
+  std::span<const MutableBytes> body_place;  // see net::HttpRequest
 };
 
 // The content-encoding that an answer's object is stored with; "" when with none. "aws-chunked"
