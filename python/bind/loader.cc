@@ -197,7 +197,9 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("batch_size", &PlaceOptions::batch_size)
       .def_rw("rank", &PlaceOptions::rank)
       .def_rw("world_size", &PlaceOptions::world_size)
-      .def_rw("replicas", &PlaceOptions::replicas);
+      .def_rw("replicas", &PlaceOptions::replicas)
+      .def_rw("step_stride", &PlaceOptions::step_stride)
+      .def_rw("step_offset", &PlaceOptions::step_offset);
   nb::class_<LoaderOptions>(m, "LoaderOptions")
       .def(nb::init<>())
       .def_rw("order", &LoaderOptions::order)

@@ -31,6 +31,16 @@ from .random import rng
 from .records import Records
 from .video import Video, index
 
+
+
+def __getattr__(name):
+    if name == "torch":  # imports torch, which takes seconds
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "BlockShuffle",
     "CancelledError",

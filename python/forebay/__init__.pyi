@@ -6,6 +6,8 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from . import torch as torch
+
 __version__: str
 
 _Uri = str | PathLike[str]

@@ -109,6 +109,8 @@ class Loader:
             ``torch.utils.data.DataLoader``; they change nothing.
     """
 
+    _steps = (0, 1)  # of this rank's batches which one first, and every how many
+
     def __init__(
         self,
         dataset,
@@ -149,7 +151,7 @@ class Loader:
         place = ranks.find_place(rank, world_size)
         self._place = place
         self._feed = _make_feed(self._arguments)
-        self._options = _loader_options(self._arguments, place, self._feed)
+        self._options = _loader_options(self._arguments, place, self._feed, self._steps)
         self._output = check.one_of("output", output, tuple(_KINDS))
         if device != "cpu":
             raise InvalidArgumentError(f"device={device!r}: only 'cpu' is supported")
@@ -392,11 +394,7 @@ class Loader:
             self._started = True
             if self._feed is not None:
                 self._feed.pull(core, self._options.epochs)
-            late = not core.wait_ready(0.0)
-            gcguard.between_steps(late)
-            if late and not core.wait_ready(self._timeout):
-                raise DeadlineExceededError(f"no batch within timeout={self._timeout:g} s")
-            batch = core.next(_KINDS[self._output])
+            batch = self._take(core)
             if self._feed is not None:
                 self._feed.took_end() if batch is None else self._feed.took_batch()
             if batch is None:
@@ -405,8 +403,16 @@ class Loader:
             arrays, step, epoch = batch
             self._at_start_of = None
             progress.epoch = epoch
-            progress.last = self._feed is None and step + 1 >= core.batches_per_epoch
+            plain = self._feed is None and self._steps == (0, 1)
+            progress.last = plain and step + 1 >= core.batches_per_epoch
             return self._finish(arrays)
+
+    def _take(self, core):
+        late = not core.wait_ready(0.0)
+        gcguard.between_steps(late)
+        if late and not core.wait_ready(self._timeout):
+            raise DeadlineExceededError(f"no batch within timeout={self._timeout:g} s")
+        return core.next(_KINDS[self._output])
 
     def _finish(self, arrays):
         labels = {}
@@ -504,10 +510,11 @@ def _make_feed(arguments):
     )
 
 
-def _loader_options(arguments, place, feed):
+def _loader_options(arguments, place, feed, steps):
     options = _core.LoaderOptions()
     order = options.order
     _set_place(options.place, arguments, place, feed)
+    options.place.step_offset, options.place.step_stride = steps
     _set_order(order, arguments)
     if feed is not None:
         order.shuffle = _core.ShuffleKind.EXTERNAL

@@ -111,6 +111,8 @@ class RunLoader : public Loader {
   Numbers LatestNumbers() const FB_EXCLUDES(mutex_);
   bool AtEnd() const;  // no further epoch
   std::optional<order::BatchSlice> Slice() const;
+  // Over batches that are another process's.
+  void PassOthers();
   void BeginWait(const engine::Pipeline& pipeline);
   Batch MakeBatch(feed::ReadyGroup group);
   Array MakeArray(size_t i, int64_t rows, std::shared_ptr<void> owner, void* data) const;
@@ -288,6 +290,14 @@ std::optional<order::BatchSlice> RunLoader::Slice() const {
   return order::BatchSlice{position_, rows, 0, rows};
 }
 
+void RunLoader::PassOthers() {
+  if (plan_.slicing.stride == 1) return;
+  while (const auto slice = Slice()) {
+    if (order::TakesBatchAt(plan_.slicing, position_)) return;
+    Advance(slice->global_samples);
+  }
+}
+
 void RunLoader::BeginWait(const engine::Pipeline& pipeline) {
   if (waiting_) return;
   waiting_ = true;
@@ -298,6 +308,7 @@ void RunLoader::BeginWait(const engine::Pipeline& pipeline) {
 
 bool RunLoader::WaitReady(std::chrono::nanoseconds timeout) {
   if (closed_ || AtEnd()) return true;
+  PassOthers();
   const auto slice = Slice();
   if (!slice || slice->rows == 0) return true;
   const auto pipeline = Start();
@@ -315,6 +326,7 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
   if (plan_.external && supplied_.empty()) {
     return Status(Code::kInvalidArgument, "the order is external, and no batch was supplied");
   }
+  PassOthers();
   const auto slice = Slice();
   if (!slice) {
     if (plan_.external) supplied_.pop_front();

@@ -41,6 +41,10 @@ Status PlaceOptions::Validate() const {
     return Bad(
         fmt::format("{} ranks are no whole number of groups of {} replicas", world_size, replicas));
   }
+  FB_RETURN_IF_ERROR(AtLeastOne("step_stride", step_stride));
+  if (step_offset < 0 || step_offset >= step_stride) {
+    return Bad(fmt::format("step_offset {} is not in [0, {})", step_offset, step_stride));
+  }
   if (batch_size > (int64_t{1} << 40) / world_size) return Bad("a global batch of over 2^40");
   return {};
 }
@@ -115,7 +119,9 @@ Status CheckExternal(const OrderOptions& order, const PlaceOptions& place, size_
   if (sources > 1) return Bad("an external order is of one data set, not of a mixture");
   if (order.epoch_samples != 0) return Bad("an external order says itself when an epoch ends");
   if (order.tail == TailRule::kPad) return Bad("an external order says itself what pads a batch");
-  if (place.world_size > 1) return Bad("an external order is of one rank");
+  if (place.world_size > 1 || place.step_stride > 1) {
+    return Bad("an external order is of one rank, and of all its batches");
+  }
   return {};
 }
 
@@ -159,7 +165,10 @@ Result<order::Slicing> SlicingOf(const PlaceOptions& place, TailRule tail) {
   FB_RETURN_IF_ERROR(place.Validate());
   return order::Slicing{static_cast<uint64_t>(place.batch_size),
                         static_cast<uint64_t>(place.world_size / place.replicas),
-                        static_cast<uint64_t>(place.rank / place.replicas), TailOf(tail)};
+                        static_cast<uint64_t>(place.rank / place.replicas),
+                        TailOf(tail),
+                        static_cast<uint64_t>(place.step_stride),
+                        static_cast<uint64_t>(place.step_offset)};
 }
 
 order::RunSpec SpecOfCount(uint64_t samples, uint64_t block_samples, const OrderOptions& order) {
@@ -222,7 +231,10 @@ Result<RunPlan> PlanRun(const std::vector<OpenedSource>& sources,
     FB_RETURN_IF_ERROR(CheckExternal(order, place, sources.size()));
     return plan;
   }
-  if (order::BatchesFrom(plan.slicing, made.EpochSamples(0), 0) == 0) {
+  order::Slicing all_steps = plan.slicing;
+  all_steps.stride = 1;
+  all_steps.offset = 0;
+  if (order::BatchesFrom(all_steps, made.EpochSamples(0), 0) == 0) {
     return Bad(
         fmt::format("{} samples do not fill one batch of {} on {} ranks; "
                     "drop_last=False would pad it",

@@ -22,10 +22,13 @@ void Sampler::Seek(uint64_t epoch, uint64_t position) {
 
 // The next batch of which this rank has rows; false: the schedule is over.
 bool Sampler::NextSlice() {
+  bool none_in_epoch = false;
   while (!slice_ || row_ == slice_->rows) {
     if (slice_) position_ += slice_->global_samples;
     slice_ = order::SliceAt(options_.slicing, order_.EpochSamples(epoch_), position_);
     if (!slice_ && position_ > 0) {  // the epoch is over
+      // An epoch that gives this process nothing is like all others.
+      if (std::exchange(none_in_epoch, true)) return false;
       Seek(epoch_ + 1, 0);
       slice_ = order::SliceAt(options_.slicing, order_.EpochSamples(epoch_), position_);
     }
@@ -34,7 +37,7 @@ bool Sampler::NextSlice() {
       slice_.reset();
       return false;
     }
-    row_ = 0;
+    row_ = order::TakesBatchAt(options_.slicing, position_) ? 0 : slice_->rows;
     // A ragged tail that leaves this rank nothing, in every epoch: there is no more to come.
     if (slice_->rows == 0 && slice_->first_position == 0) return false;
   }

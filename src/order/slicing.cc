@@ -6,6 +6,11 @@
 
 namespace forebay::order {
 
+bool TakesBatchAt(const Slicing& slicing, uint64_t position) {
+  const uint64_t step = position / (slicing.batch_size * slicing.world_size);
+  return step % slicing.stride == slicing.offset;
+}
+
 std::optional<BatchSlice> SliceAt(const Slicing& slicing, uint64_t samples, uint64_t position) {
   const uint64_t global = slicing.batch_size * slicing.world_size;
   if (position >= samples) return std::nullopt;
@@ -39,7 +44,14 @@ Row RowOf(const BatchSlice& slice, uint64_t samples, uint64_t i) {
 uint64_t BatchesFrom(const Slicing& slicing, uint64_t samples, uint64_t position) {
   const uint64_t global = slicing.batch_size * slicing.world_size;
   const uint64_t left = samples - std::min(position, samples);
-  return left / global + (slicing.tail != Tail::kDrop && left % global > 0 ? 1 : 0);
+  const uint64_t batches =
+      left / global + (slicing.tail != Tail::kDrop && left % global > 0 ? 1 : 0);
+  // Of the steps [first, first + batches) those that are offset, modulo stride.
+  const uint64_t first = position / global;
+  const auto before = [&](uint64_t step) {
+    return (step + slicing.stride - 1 - slicing.offset) / slicing.stride;
+  };
+  return before(first + batches) - before(first);
 }
 
 }  // namespace forebay::order

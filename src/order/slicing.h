@@ -23,6 +23,9 @@ struct Slicing {
   uint64_t world_size = 1;
   uint64_t rank = 0;
   Tail tail = Tail::kDrop;
+  // Of the rank's batches only each `stride`th, from number `offset` of an epoch on.
+  uint64_t stride = 1;
+  uint64_t offset = 0;
 };
 
 struct BatchSlice {
@@ -31,6 +34,9 @@ struct BatchSlice {
   uint64_t offset = 0;          // this rank's first row, counted from first_position
   uint64_t rows = 0;            // of this rank; 0 is possible for a ragged tail
 };
+
+// Whether the global batch that starts at `position` is one of those that `stride` leaves.
+bool TakesBatchAt(const Slicing& slicing, uint64_t position);
 
 // The global batch that starts at `position` of an epoch of `samples`; nullopt: the epoch is over.
 std::optional<BatchSlice> SliceAt(const Slicing& slicing, uint64_t samples, uint64_t position);
@@ -43,7 +49,7 @@ struct Row {
 };
 Row RowOf(const BatchSlice& slice, uint64_t samples, uint64_t i);
 
-// Batches of a whole epoch from `position` on.
+// Batches that this slicing takes of an epoch from `position` on.
 uint64_t BatchesFrom(const Slicing& slicing, uint64_t samples, uint64_t position);
 
 }  // namespace forebay::order

@@ -58,6 +58,16 @@ TEST(Slicing, every_position_comes_exactly_once_for_any_size_world_batch_and_tai
           ASSERT_EQ(walked.real, std::vector<uint64_t>(
                                      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept)));
           ASSERT_EQ(walked.batches, BatchesFrom({batch, world, 0, tail}, samples, 0));
+          uint64_t taken = 0;
+          for (uint64_t offset = 0; offset < 3; ++offset) {
+            const Slicing third{batch, world, 0, tail, 3, offset};
+            taken += BatchesFrom(third, samples, 0);
+            // From the second batch on: one less for whom the first one is.
+            const uint64_t rest = BatchesFrom(third, samples, global);
+            ASSERT_EQ(BatchesFrom(third, samples, 0) - rest,
+                      offset == 0 && walked.batches > 0 ? 1U : 0U);
+          }
+          ASSERT_EQ(taken, walked.batches);
           ASSERT_EQ(walked.pads,
                     tail == Tail::kPad ? (world - samples % global % world) % world : 0);
         }
