@@ -27,8 +27,8 @@ STAGE := tools/stage.sh
 CTEST_ARGS := --no-tests=error --output-on-failure -j2 --timeout 600
 CTEST_SHOW := -s 'tests passed|tests failed'
 
-.PHONY: help build test demo check bench asan tsan fuzz sim fix install clean
-.PHONY: release setup-build setup-test setup-demo setup-check setup-bench layers
+.PHONY: help build test demo check bench frameworks asan tsan fuzz sim fix install clean
+.PHONY: release setup-build setup-test setup-demo setup-check setup-bench setup-frameworks layers
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -50,6 +50,8 @@ setup-check:
 	@tools/setup.sh check
 setup-bench:
 	@tools/setup.sh build bench
+setup-frameworks:
+	@tools/setup.sh build frameworks
 
 test: setup-test  ## build and run every test: C++, Python, layers, sanitizers
 	@$(MAKE) --no-print-directory layers
@@ -93,6 +95,12 @@ bench: setup-bench  ## build and run the benchmarks (a quiet machine is yours to
 	@$(STAGE) -l bench build tools/build.sh bench forebay_benchmarks
 	@tools/bench.sh
 
+frameworks: setup-frameworks  ## tests under Lightning, Accelerate, Trainer, torchrun, JAX, TensorFlow (GBs)
+	@$(STAGE) -l release build tools/build.sh release forebay_product
+	@$(STAGE) -s ' (passed|failed|error)' frameworks env PYTHONPATH=build/release/python \
+	  FOREBAY_FRAMEWORKS=1 .venv-frameworks/bin/python -m pytest -q -p no:cacheprovider \
+	  --timeout 300 python/tests/frameworks python/tests/test_torch.py python/tests/test_agreement.py
+
 fuzz: setup-check  ## every parser of outside bytes under libFuzzer, FUZZ_SECONDS=60 each
 	@$(STAGE) -l fuzz build tools/build.sh fuzz forebay_fuzz
 	@tools/fuzz.sh $(FUZZ_SECONDS)
@@ -103,5 +111,5 @@ install: release  ## programs and the media library into PREFIX=/usr/local
 fix: setup-check  ## format every C++ file
 	@tools/format.sh
 
-clean:  ## remove build/ and .venv/
-	@rm -rf build .venv
+clean:  ## remove build/, .venv/ and .venv-frameworks/
+	@rm -rf build .venv .venv-frameworks

@@ -1,8 +1,10 @@
 #!/bin/bash
-# tools/setup.sh [build|test|demo|check|all]...: install what that job needs and does not find.
+# tools/setup.sh [build|test|demo|check|bench|frameworks|all]...: install what that job
+# needs and does not find.
 #
 # Debian packages (12 or 13, as root or through sudo) and, in .venv, the exact PyPI packages of
-# tools/requirements/. Nothing is touched when nothing is missing, which takes a fraction of a
+# tools/requirements/; the frameworks, which are gigabytes, in a .venv-frameworks of their own and
+# not with "all". Nothing is touched when nothing is missing, which takes a fraction of a
 # second. Every wait on the network is bounded. docs/dependencies.md says what each one is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +26,7 @@ say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 # What the named jobs add up to: packages, requirement files, and whether torch is wanted.
-packages=$build_packages requirements="build" want_torch=no
+packages=$build_packages requirements="build" want_torch=no want_frameworks=no
 add_job() {
   case $1 in
     build) ;;
@@ -36,8 +38,9 @@ add_job() {
     demo) packages+=" $demo_packages" requirements+=" server" want_torch=yes ;;
     check) packages+=" $test_packages $check_packages" requirements+=" test" ;;
     bench) packages+=" $bench_packages" ;;
+    frameworks) packages+=" ffmpeg" want_frameworks=yes ;;
     all) for job in test demo check bench; do add_job "$job"; done ;;
-    *) die "unknown job '$1' (build, test, demo, check, bench or all)" ;;
+    *) die "unknown job '$1' (build, test, demo, check, bench, frameworks or all)" ;;
   esac
 }
 [ $# -gt 0 ] || set -- build
@@ -119,6 +122,20 @@ setup_venv() {
   say "Python packages installed in $((SECONDS - started)) s"
 }
 
+# With what they need: torch names its CUDA packages itself. PIP_EXTRA_INDEX_URL may lead to a build
+# without CUDA; a torch that a .pth file in there makes importable is taken as it is.
+setup_frameworks() {
+  local venv=.venv-frameworks file=tools/requirements/frameworks.txt started=$SECONDS
+  cmp -s "$file" $venv/installed.txt && [ -x $venv/bin/python ] && return 0
+  [ -x $venv/bin/python ] || /usr/bin/python3 -m venv $venv
+  say "installing the frameworks into $venv (gigabytes)"
+  timeout --kill-after=30 3600 $venv/bin/python -m pip install --quiet --no-input \
+    --disable-pip-version-check --retries 5 --timeout 60 -r "$file" >build/logs/pip.log 2>&1 ||
+    { tail -n 20 build/logs/pip.log >&2; die "pip failed; its output is in build/logs/pip.log"; }
+  cp "$file" $venv/installed.txt
+  say "frameworks installed in $((SECONDS - started)) s"
+}
+
 mkdir -p build/logs
 exec 9>build/.setup.lock
 flock -w 3600 9 || die "another setup has been running for an hour"
@@ -126,3 +143,4 @@ missing=$(missing_packages)
 if [ "$want_torch" = yes ] && ! torch_importable; then missing+="python3-torch "; fi
 [ -z "$missing" ] || install_packages $missing
 setup_venv
+[ $want_frameworks = no ] || setup_frameworks

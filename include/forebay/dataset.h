@@ -84,8 +84,8 @@ struct PlaceOptions {
   int64_t rank = 0;
   int64_t world_size = 1;
   int64_t replicas = 1;
-  // Of this rank's batches only each `step_stride`th, from number `step_offset` of an epoch on: what
-  // one of several processes that work for a rank takes.
+  // Of this rank's batches only each `step_stride`th, from number `step_offset` of an epoch on:
+  // what one of several processes that work for a rank takes.
   int64_t step_stride = 1;
   int64_t step_offset = 0;
 

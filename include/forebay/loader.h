@@ -111,6 +111,8 @@ class FOREBAY_API Loader {
   virtual int64_t sample_count() const = 0;
   // 0 for an order that is supplied.
   virtual int64_t batches_per_epoch() const = 0;
+  // Of this epoch, that Next has not returned; of an order that is supplied, those that are there.
+  virtual int64_t batches_left() const = 0;
   // The next batch; nullopt at the end of an epoch (the next call begins the next epoch; after the
   // last epoch it stays nullopt). A batch that failed is not consumed: the next call asks for it
   // again, and State names its place.

@@ -259,6 +259,7 @@ void BindLoader(nb::module_& m) {
       .def_prop_ro("sample_count", [](const PyLoader& l) { return l.loader().sample_count(); })
       .def_prop_ro("batches_per_epoch",
                    [](const PyLoader& l) { return l.loader().batches_per_epoch(); })
+      .def_prop_ro("batches_left", [](const PyLoader& l) { return l.loader().batches_left(); })
       .def(
           "scenes", [](const PyLoader& l, size_t source) { return l.loader().scenes(source); },
           nb::arg("source"))

@@ -30,10 +30,23 @@ def check(place, summary, modules=None):
     process's place in it, and in forked children and DataLoader workers, whose connection is their
     parent's.
 
-    Errors: InvalidArgumentError naming the fields in which ranks differ, with both sides' values.
+    Errors: InvalidArgumentError naming the fields in which ranks differ, with both sides' values;
+    or where the place was found when torch.distributed was not up yet, and is another one.
     """
-    store = _store_of(place, sys.modules if modules is None else modules)
-    if store is None:
+    distributed = _distributed(sys.modules if modules is None else modules)
+    if distributed is None:
+        return
+    actual = (distributed.get_rank(), distributed.get_world_size())
+    if (place.rank, place.world_size) != actual:
+        if place.source == "arguments":
+            return
+        raise InvalidArgumentError(
+            f"this loader was made for rank {place.rank} of {place.world_size} ({place.source}), "
+            f"and torch.distributed, which came up later, says {actual[0]} of {actual[1]}: make "
+            "the loader after it, or pass rank= and world_size="
+        )
+    store = _store_of(distributed)
+    if place.world_size == 1 or store is None:
         return
     global _round
     board, _round = _Board(store, f"forebay/order/{_round}"), _round + 1
@@ -114,17 +127,20 @@ class _Board:
         return True
 
 
-def _store_of(place, modules):
+def _distributed(modules):
+    """torch.distributed, where it is up and this process's own."""
     distributed = modules.get("torch.distributed")
-    if place.world_size < 2 or distributed is None or os.getpid() != _process:
+    if distributed is None or os.getpid() != _process:
         return None
     if not distributed.is_available() or not distributed.is_initialized():
         return None
     data = modules.get("torch.utils.data")
     if data is not None and data.get_worker_info() is not None:
         return None
-    if (distributed.get_rank(), distributed.get_world_size()) != (place.rank, place.world_size):
-        return None
+    return distributed
+
+
+def _store_of(distributed):
     # Semi-private, and in every torch since 1.8; without it there is nothing to compare by.
     find = getattr(distributed.distributed_c10d, "_get_default_store", None)
     return None if find is None else find()

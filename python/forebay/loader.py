@@ -143,6 +143,7 @@ class Loader:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._core = None
         self._closed = self._agreed = False
+        self._resumed = False  # load_state_dict was called, and neither iter() nor set_epoch() since
         if not isinstance(dataset, (VideoClips, Records, Mix)):
             raise InvalidArgumentError(
                 f"dataset={dataset!r} must be a forebay.VideoClips, a forebay.Records or a "
@@ -180,6 +181,8 @@ class Loader:
             left = self._progress
             if self._leave_iterator(core):
                 self._jump(core, left.epoch + 1)
+            elif self._resumed:
+                self._pass_empty_rest(core)
             self._progress = _Progress()
             return _Epoch(self, self._progress)
 
@@ -193,11 +196,14 @@ class Loader:
         """The next ``iter`` starts at the beginning of ``epoch``.
 
         A position inside the same epoch that ``load_state_dict`` has just set is kept, so that
-        loops that call both resume where they should.
+        loops that call both resume where they should. (Behind its last batch nothing is left of it,
+        while an ``iter`` without ``set_epoch`` opens the next epoch there, as it does in a run that
+        was not interrupted.)
         """
         epoch = check.integer("epoch", epoch, least=0, most=2**31 - 1)
         with self._lock:
             core = self._live_core()
+            self._resumed = False
             left_early = self._leave_iterator(core)
             if left_early or epoch != self._epoch_ahead(core):
                 self._jump(core, epoch)
@@ -232,6 +238,7 @@ class Loader:
                 self._progress = None
             loaded = core.state()
             self._at_start_of = loaded.epoch if loaded.position == 0 else None
+            self._resumed = loaded.position > 0
 
     def set_weights(self, weights):
         """From the next batch on a ``Mix``'s sources have these shares.
@@ -380,6 +387,16 @@ class Loader:
             self._note_end(core)
             return False
         return True
+
+    def _pass_empty_rest(self, core):
+        """Loops that count batches, as Lightning's, save behind an epoch's last one."""
+        self._resumed = False
+        if self._feed is not None:
+            self._feed.pull(core, self._options.epochs)
+        if core.batches_left == 0 and core.next(_KINDS["dlpack"]) is None:
+            if self._feed is not None:
+                self._feed.took_end()
+            self._note_end(core)
 
     def _note_end(self, core):
         state = core.state()

@@ -80,8 +80,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         loader = self._loader_here(worker, workers)
         if state is not None and state["loader"] is not None:
             loader.load_state_dict(state["loader"])
-        else:
-            loader.set_epoch(epoch)
+        loader.set_epoch(epoch)  # which keeps a position inside it
         self._state = {"epoch": epoch, "done": False, "loader": None}
         return self._go(loader, self._state)
 
@@ -105,9 +104,9 @@ class IterableDataset(torch.utils.data.IterableDataset):
         self._loaded = dict(state)
 
     def __getstate__(self):
-        self._find_place()  # a worker that is spawned does not know the ranks
-        kept = ("_samples", "_arguments", "_next_epoch", "_place", "_loaded", "_state")
-        return {name: self.__dict__[name] for name in kept}
+        kept = ("_samples", "_arguments", "_next_epoch", "_loaded", "_state")
+        # A worker that is spawned does not know the ranks.
+        return {name: self.__dict__[name] for name in kept} | {"_place": self._find_place()}
 
     def __setstate__(self, state):
         loaded, running = state["_loaded"], state["_state"]
@@ -132,16 +131,19 @@ class IterableDataset(torch.utils.data.IterableDataset):
         self._running = None
 
     def _find_place(self):
-        if self._place is None:
-            found = ranks.find_place(self._arguments.get("rank"), self._arguments.get("world_size"))
-            ranks.announce(found)
-            self._place = (found.rank, found.world_size)
-        return self._place
+        if self._place is not None:
+            return self._place
+        found = ranks.find_place(self._arguments.get("rank"), self._arguments.get("world_size"))
+        ranks.announce(found)
+        place = (found.rank, found.world_size)
+        if found.world_size > 1:  # else torch.distributed may come up yet
+            self._place = place
+        return place
 
     def _loader_here(self, worker, workers):
-        of = (os.getpid(), worker, workers)
+        rank, world_size = self._find_place()
+        of = (os.getpid(), worker, workers, rank, world_size)
         if self._loader_of != of:
-            rank, world_size = self._find_place()
             arguments = dict(self._arguments, rank=rank, world_size=world_size, output="torch")
             if self._samples:  # DataLoader holds a batch of them until it has collated it
                 arguments.setdefault("held_limit", _ANY)

@@ -16,6 +16,9 @@ import forebay as fb
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests that need packages which only `make frameworks` has.
+collect_ignore = [] if os.environ.get("FOREBAY_FRAMEWORKS") else ["frameworks"]
+
 FPS = 20
 SECONDS = 3
 FRAMES = FPS * SECONDS

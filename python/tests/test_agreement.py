@@ -82,6 +82,11 @@ def test_a_place_that_is_not_the_groups_is_not_compared(compare):
     assert compare(0, {}, place=Place(0, 4, "arguments")).values == {}
 
 
+def test_a_loader_that_was_made_before_the_group_came_up_is_refused(compare):
+    with pytest.raises(fb.InvalidArgumentError, match="rank 0 of 1 .*came up later, says 1 of 2"):
+        compare(1, {}, place=Place(0, 1, "a single process"))
+
+
 PROGRAM = """
 import datetime, json, os, sys
 import torch.distributed as dist

@@ -231,3 +231,30 @@ def test_a_run_goes_on_from_every_step_of_an_epoch(small):
                 rest += rows(loader)
             assert rest == batches[step:]
             assert loader.state_dict()["digest"] == digest
+
+
+def test_behind_an_epochs_last_batch_iter_opens_the_next_and_set_epoch_its_own(small):
+    def make(sampler):
+        order = dict(sampler=range(60), drop_last=False) if sampler else dict(seed=1)
+        return fb.Loader(small, batch_size=15, **order)
+
+    for sampler in (False, True):
+        with make(sampler) as loader:
+            epochs = [rows(loader) for _ in range(2)]
+            loader.set_epoch(0)
+            for _ in zip(range(4), loader):  # never asks for the end
+                state = loader.state_dict()
+        assert (state["epoch"], state["position"]) == (0, 60)
+        with make(sampler) as loader:
+            loader.load_state_dict(state)
+            assert rows(loader) == epochs[1] and loader.state_dict()["epoch"] == 2
+        with make(sampler) as loader:
+            loader.load_state_dict(state)
+            loader.set_epoch(0)
+            assert rows(loader) == [], "nothing is left of it"
+            assert rows(loader) == epochs[1]
+    with fb.Loader(small, batch_size=15, epochs=1, seed=1) as loader:
+        for _ in zip(range(4), loader):
+            state = loader.state_dict()
+        loader.load_state_dict(state)
+        assert rows(loader) == [], "there was one epoch"

@@ -77,6 +77,7 @@ class RunLoader : public Loader {
     if (plan_.external) return 0;
     return static_cast<int64_t>(order::BatchesFrom(plan_.slicing, order_->EpochSamples(epoch_), 0));
   }
+  int64_t batches_left() const override;
   Result<std::optional<Batch>> Next(std::chrono::nanoseconds timeout) override;
   bool WaitReady(std::chrono::nanoseconds timeout) override;
   Status SetEpoch(int64_t epoch) override;
@@ -275,6 +276,17 @@ Result<std::shared_ptr<engine::Pipeline>> RunLoader::Start() {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   pipeline_ = *made;
   return made;
+}
+
+int64_t RunLoader::batches_left() const {
+  if (AtEnd()) return 0;
+  if (!plan_.external) {
+    return static_cast<int64_t>(
+        order::BatchesFrom(plan_.slicing, order_->EpochSamples(epoch_), position_));
+  }
+  const auto end = std::ranges::find_if(
+      supplied_, [](const feed::SuppliedBatch& batch) { return batch.samples.empty(); });
+  return end - supplied_.begin();
 }
 
 bool RunLoader::AtEnd() const {
