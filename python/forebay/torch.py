@@ -126,7 +126,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
     def _go(self, loader, state):
         self._running = state
         for batch in loader:
-            yield {name: array[0] for name, array in batch.items()} if self._samples else batch
+            yield _row(batch, 0) if self._samples else batch
         state.update(done=True, loader=None)
         self._running = None
 
@@ -161,7 +161,8 @@ class MapDataset(torch.utils.data.Dataset):
     >>> data = fb.torch.MapDataset(clips)
     >>> for batch in DataLoader(data, batch_size=4, shuffle=True, num_workers=2): ...
 
-    ``data[i]`` is a dict of tensors without a batch dimension; ``DataLoader`` asks for a batch at
+    ``data[i]`` is a dict of tensors without a batch dimension (of ``Records``: ``bytes``, as long as
+    the record; they need a ``collate_fn``); ``DataLoader`` asks for a batch at
     once (``__getitems__``), and its samples are fetched and decoded beside each other. Nothing is
     fetched ahead of what is asked for: ``forebay.Loader(sampler=...)`` does that.
 
@@ -194,7 +195,7 @@ class MapDataset(torch.utils.data.Dataset):
         rows = loader.batch_size
         pieces = [indices[i : i + rows] for i in range(0, len(indices), rows)]
         return [
-            {name: array[row] for name, array in piece.items()}
+            _row(piece, row)
             for piece in loader.fetch(pieces)
             for row in range(len(piece["_sample"]))
         ]
@@ -229,21 +230,23 @@ class _FetchingLoader(Loader):
 
     def __init__(self, arguments):
         memory = units.parse_bytes(arguments.get("memory", "2GiB"), "memory")
-        common = dict(
-            arguments, batch_sampler=(), rank=0, world_size=1, output="torch",
-            held_limit=_ANY,
-        )  # fmt: skip
+        common = dict(arguments, rank=0, world_size=1, output="torch", held_limit=_ANY)
         dataset = common.pop("dataset")
         # A first look says how large a sample is, and with it how many a piece may have.
-        super().__init__(dataset, **dict(common, batch_size=2))
+        super().__init__(dataset, batch_sampler=_Asked(1), **common)
         rows = max(1, min(_ROWS_MOST, memory // _ROWS_SHARE // self._row_bytes()))
-        if rows != 2:
-            self.close()
-            super().__init__(dataset, **dict(common, batch_size=rows))
+        while rows > 1:
+            try:
+                super().__init__(dataset, batch_sampler=_Asked(rows), **common)
+                break
+            except InvalidArgumentError:  # samples that differ in size may be larger than it looks
+                rows //= 2
+        else:
+            super().__init__(dataset, batch_sampler=_Asked(1), **common)
 
     def _row_bytes(self):
         sizes = [
-            np.prod(shape[1:], dtype=np.int64) * np.dtype(dtype).itemsize
+            np.prod([n for n in shape[1:] if n >= 0], dtype=np.int64) * np.dtype(dtype).itemsize
             for _, dtype, shape in self._core.arrays
         ]
         return int(sum(sizes))
@@ -260,6 +263,25 @@ class _FetchingLoader(Loader):
             except BaseException:
                 core.set_epoch(0)  # forgets the pieces that are left
                 raise
+
+
+class _Asked:
+    """Stands for a batch sampler: what is fetched is said by hand."""
+
+    def __init__(self, rows):
+        self.batch_size = rows
+
+    def __iter__(self):
+        return iter(())
+
+
+def _row(batch, row):
+    """One sample of a batch, without the batch dimension."""
+    if "offsets" not in batch or batch["offsets"].ndim != 1:
+        return {name: array[row] for name, array in batch.items()}
+    begin, end = batch["offsets"][row], batch["offsets"][row + 1]
+    return {name: array[begin:end] if name == "bytes" else array[row]
+            for name, array in batch.items() if name != "offsets"}  # fmt: skip
 
 
 def _worker():

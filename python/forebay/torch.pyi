@@ -4,14 +4,14 @@ from typing import Any, Literal, SupportsIndex
 import torch
 import torch.utils.data
 
-from . import BlockShuffle, Mix, VideoClips, skip
+from . import BlockShuffle, Mix, Records, VideoClips, skip
 
 __all__ = ["IterableDataset", "MapDataset"]
 
 class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __init__(
         self,
-        dataset: VideoClips | Mix,
+        dataset: VideoClips | Records | Mix,
         *,
         batch_size: int | None = None,
         seed: int = 0,
@@ -38,7 +38,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
 class MapDataset(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
     def __init__(
         self,
-        dataset: VideoClips,
+        dataset: VideoClips | Records,
         *,
         memory: int | str = "2GiB",
         decode_threads: int | None = None,

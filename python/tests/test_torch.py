@@ -156,6 +156,19 @@ def test_a_map_takes_lists_of_any_length_and_single_numbers(small):
     assert [int(s["_sample"]) for s in data.__getitems__([5, 4])] == [5, 4], "none is left over"
 
 
+def test_records_come_one_by_one_as_long_as_they_are(tmp_path):
+    texts = [bytes([65 + i]) * (i + 1) for i in range(9)]
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i}.txt").write_bytes(text)
+    fb.index(tmp_path.as_uri() + "/", format="files")
+    records = fb.Records(tmp_path.as_uri() + "/", format="files")
+    data = fb.torch.MapDataset(records)
+    assert [bytes(sample["bytes"].numpy()) for sample in data.__getitems__(range(9))] == texts
+    singles = fb.torch.IterableDataset(records, shuffle=False)
+    loader = DataLoader(singles, batch_size=None, num_workers=2)
+    assert [bytes(sample["bytes"].numpy()) for sample in loader] == texts
+
+
 def test_importing_forebay_does_not_import_torch(run_python):
     run_python("""
         import sys
