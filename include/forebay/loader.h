@@ -25,9 +25,11 @@ struct LoaderOptions {
   // Seconds of data kept ready; < 0: found from measurements ("auto"); 0: nothing is fetched ahead
   // (a step's own ranges still go out in parallel).
   double runway_s = -1;
-  int decode_threads = 0;  // 0: cores - 1, at least 1
-  int held_limit = 4;      // delivered batches not yet given back
-  int64_t skip_max = 0;    // bad samples replaced before it becomes an error; 0: raise
+  int decode_threads = 0;        // 0: cores - 1, at least 1
+  int held_limit = 4;            // delivered batches not yet given back
+  int64_t skip_max = 0;          // bad samples replaced before it becomes an error; 0: raise
+  bool content_digest = false;   // LoaderState::content is kept; costs a pass over the arrays
+  int64_t digest_log_steps = 0;  // a line of log (info) with the digests every so many; 0: none
 };
 
 // One array of a batch; shape and element size fixed for the loader's life.
@@ -79,7 +81,8 @@ struct SourceState {
   std::vector<SourceGrowth> sizes;
 };
 
-// A position: everything needed to go on elsewhere. The same on every rank, but for `skips`.
+// A position: everything needed to go on elsewhere. The same on every rank, but for `skips` and
+// `content`.
 struct LoaderState {
   int schema = 2;
   std::string spec_hash;     // of `spec` and the sources
@@ -92,6 +95,9 @@ struct LoaderState {
   std::vector<SourceState> sources;
   std::vector<MixtureWeights> mixture;  // empty: one source
   std::vector<int64_t> skips;           // positions whose sample this rank replaced
+  // Of the arrays of the rows that this rank was given, padding left out; "": not kept. A sum
+  // modulo 2^64: those of all ranks added up are the run's, whatever ranks and batches there were.
+  std::string content;
 };
 
 // Thread safety: one consumer thread; Metrics, Close and the const methods from any. No thread of

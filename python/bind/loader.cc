@@ -209,7 +209,9 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("runway_s", &LoaderOptions::runway_s)
       .def_rw("decode_threads", &LoaderOptions::decode_threads)
       .def_rw("held_limit", &LoaderOptions::held_limit)
-      .def_rw("skip_max", &LoaderOptions::skip_max);
+      .def_rw("skip_max", &LoaderOptions::skip_max)
+      .def_rw("content_digest", &LoaderOptions::content_digest)
+      .def_rw("digest_log_steps", &LoaderOptions::digest_log_steps);
 }
 
 void BindLoaderState(nb::module_& m) {
@@ -240,7 +242,8 @@ void BindLoaderState(nb::module_& m) {
       .def_rw("digest", &LoaderState::digest)
       .def_rw("sources", &LoaderState::sources)
       .def_rw("mixture", &LoaderState::mixture)
-      .def_rw("skips", &LoaderState::skips);
+      .def_rw("skips", &LoaderState::skips)
+      .def_rw("content", &LoaderState::content);
 }
 
 }  // namespace

@@ -153,6 +153,8 @@ class Loader:
         decode_threads: int | None = None,
         held_limit: int = 4,
         on_bad_sample: Literal["raise"] | skip = "raise",
+        content_digest: bool = False,
+        digest_every: int | None = None,
         timeout: float | str | None = None,
         sampler: Iterable[SupportsIndex] | Callable[[], Iterable[SupportsIndex]] | None = None,
         batch_sampler: (

@@ -454,6 +454,18 @@ class LoaderOptions:
     @skip_max.setter
     def skip_max(self, arg: int, /) -> None: ...
 
+    @property
+    def content_digest(self) -> bool: ...
+
+    @content_digest.setter
+    def content_digest(self, arg: bool, /) -> None: ...
+
+    @property
+    def digest_log_steps(self) -> int: ...
+
+    @digest_log_steps.setter
+    def digest_log_steps(self, arg: int, /) -> None: ...
+
 class MixtureWeights:
     def __init__(self) -> None: ...
 
@@ -585,6 +597,12 @@ class LoaderState:
 
     @skips.setter
     def skips(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def content(self) -> str: ...
+
+    @content.setter
+    def content(self, arg: str, /) -> None: ...
 
 class ArrayKind(enum.Enum):
     NUMPY = 0

@@ -29,7 +29,7 @@ _TAILS = {
 _FOREVER_S = 1e9
 _STATE_FIELDS = (
     "schema", "spec_hash", "catalog_hash", "spec", "seed", "epoch", "position", "digest", "sources",
-    "mixture", "skips",
+    "mixture", "skips", "content",
 )  # fmt: skip
 _SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples", "sizes")
 _SIZE_FIELDS = ("from_epoch", "samples")
@@ -93,6 +93,9 @@ class Loader:
             ``ResourceExhaustedError``.
         on_bad_sample: ``"raise"`` (the failed batch is not consumed: ``next`` tries it again), or
             ``forebay.skip(max=10)``.
+        content_digest: True: ``state_dict()["content"]`` is a digest of the arrays that this rank was
+            given, as hex; the ranks' added up modulo 2^64 are the run's. Costs a pass over them.
+        digest_every: a line of log (level info) with the digests every so many steps.
         timeout: seconds (or ``"30s"``) that ``next`` waits at most, then ``DeadlineExceededError``;
             None: as long as the store's own deadlines let it.
         sampler: any iterable of sample indices (or a function that makes one for each epoch): it
@@ -132,6 +135,8 @@ class Loader:
         decode_threads=None,
         held_limit=4,
         on_bad_sample="raise",
+        content_digest=False,
+        digest_every=None,
         timeout=None,
         sampler=None,
         batch_sampler=None,
@@ -212,7 +217,8 @@ class Loader:
         """The position as JSON-able values, under 1 KiB for a source without skips.
 
         It counts what ``next`` has returned, not what is fetched ahead. The same on every rank, but
-        for ``skips``: the positions whose samples this rank had to replace.
+        for ``skips``, the positions whose samples this rank had to replace, and ``content``, its
+        part of the digest of the arrays (see ``content_digest``).
         """
         with self._lock:
             core = self._live_core()
@@ -358,7 +364,7 @@ class Loader:
     def _summary(self, core):
         """What all ranks must have in common."""
         state = _from_core_state(core.state()) | {"world_size": self.world_size}
-        del state["skips"], state["schema"]
+        del state["skips"], state["content"], state["schema"]
         if self._feed is None:
             return state | {"batch_size": self.batch_size,
                             "replicas": self._options.place.replicas}  # fmt: skip
@@ -545,6 +551,11 @@ def _loader_options(arguments, place, feed, steps):
             "decode_threads", arguments["decode_threads"], 1, 1024
         )
     options.held_limit = check.integer("held_limit", arguments["held_limit"], 1, 2**31 - 1)
+    options.content_digest = check.boolean("content_digest", arguments["content_digest"])
+    if arguments["digest_every"] is not None:
+        options.digest_log_steps = check.integer(
+            "digest_every", arguments["digest_every"], 1, 2**31 - 1
+        )
     bad = arguments["on_bad_sample"]
     if isinstance(bad, skip):
         options.skip_max = bad.max

@@ -258,3 +258,26 @@ def test_behind_an_epochs_last_batch_iter_opens_the_next_and_set_epoch_its_own(s
             state = loader.state_dict()
         loader.load_state_dict(state)
         assert rows(loader) == [], "there was one epoch"
+
+
+def test_the_content_digest_is_of_the_arrays_wherever_they_went(small, capfd):
+    sums = set()
+    for world, batch_size in ((1, 6), (2, 3), (3, 5)):
+        total = 0
+        for rank in range(world):
+            with fb.Loader(small, batch_size=batch_size, rank=rank, world_size=world, seed=1,
+                           tail="pad", epochs=1, content_digest=True) as loader:
+                rows(loader)
+                total += int(loader.state_dict()["content"], 16)
+        sums.add(total % 2**64)
+    assert len(sums) == 1
+    with fb.Loader(small, batch_size=6, seed=1, tail="pad", epochs=1, content_digest=True) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+    with fb.Loader(small, batch_size=3, seed=1, tail="pad", epochs=1, content_digest=True) as loader:
+        loader.load_state_dict(state)
+        rows(loader)
+        assert {int(loader.state_dict()["content"], 16)} == sums
+    with fb.Loader(small, batch_size=6, seed=1) as loader:
+        assert loader.state_dict()["content"] == ""

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/mutex.h"
+#include "base/random.h"
 #include "engine/opened_source.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_metrics.h"
@@ -126,6 +130,8 @@ class RunLoader : public Loader {
   Status ChangeOrder(order::RunSpec spec);
   // The whole global batch was handed out.
   void Advance(uint64_t global_samples);
+  void AddContent(const feed::ReadyGroup& group, const order::BatchSlice& slice);
+  std::string ContentText() const;
 
   const feed::Dataset& dataset() const { return *dataset_; }
 
@@ -160,6 +166,7 @@ class RunLoader : public Loader {
   uint64_t supply_epoch_ = 0, supply_position_ = 0;  // of the next one
   std::vector<int64_t> skips_;
   order::OrderDigest digest_;
+  uint64_t content_ = 0;
   bool waiting_ = false;  // the consumer has come for the next batch
   bool head_posted_ = false;
   Time came_{};  // when it came
@@ -375,6 +382,7 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
     Seek(epoch_, position_);
     return failed;
   }
+  if (options_.content_digest) AddContent(*group, *slice);
   Advance(group->global_samples);
   for (const uint64_t skip : group->skipped) skips_.push_back(static_cast<int64_t>(skip));
   return std::optional<Batch>(MakeBatch(*std::move(group)));
@@ -389,6 +397,31 @@ void RunLoader::Advance(uint64_t global_samples) {
   }
   position_ += global_samples;
   ++step_;
+  if (options_.digest_log_steps > 0 && step_ % options_.digest_log_steps == 0) {
+    Log(LogLevel::kInfo,
+        fmt::format("epoch {} step {} position {}: order {}{}{}", epoch_, step_, position_,
+                    digest_.ToHex(), options_.content_digest ? " content of this rank " : "",
+                    options_.content_digest ? ContentText() : ""));
+  }
+}
+
+// What was delivered at which place; a sum, so that the ranks' parts may be added up.
+void RunLoader::AddContent(const feed::ReadyGroup& group, const order::BatchSlice& slice) {
+  const uint64_t samples = plan_.external ? ~uint64_t{0} : order_->EpochSamples(epoch_);
+  for (uint64_t row = 0; row < group.rows; ++row) {
+    const order::Row place = order::RowOf(slice, samples, row);
+    if (place.pad) continue;
+    uint64_t key = DeriveKey(DeriveKey(HashName("content/v1"), epoch_), place.position);
+    for (size_t i = 0; i < group.layout->arrays(); ++i) {
+      const Hash128 hash = HashBytes(group.layout->RowOf(group.block.get(), i, row));
+      key = DeriveKey(DeriveKey(key, hash.low), hash.high);
+    }
+    content_ += key;
+  }
+}
+
+std::string RunLoader::ContentText() const {
+  return options_.content_digest ? fmt::format("{:016x}", content_) : "";
 }
 
 Status RunLoader::WaitTimedOut(const engine::Pipeline& pipeline,
@@ -496,6 +529,7 @@ LoaderState RunLoader::State() const {
     state.mixture.push_back({piece.start, piece.weights});
   }
   state.skips = skips_;
+  state.content = ContentText();
   return state;
 }
 
@@ -530,6 +564,7 @@ Status RunLoader::LoadState(const LoaderState& state) {
   engine::GrowSources(sources_, state, order, &spec);
   FB_ASSIGN_OR_RETURN(digest_, order::OrderDigest::From(state.digest));
   skips_ = state.skips;
+  content_ = std::strtoull(state.content.c_str(), nullptr, 16);
   epoch_ = static_cast<uint64_t>(state.epoch);
   position_ = static_cast<uint64_t>(state.position);
   ForgetSupplied(epoch_, position_);
