@@ -6,10 +6,19 @@ namespace forebay::fuzz {
 namespace {
 
 constexpr Target kTargets[] = {
-    {"catalog", &Catalog},    {"video_index", &VideoIndex},   {"s3_xml", &S3Xml},
-    {"http_head", &HttpHead}, {"http_answer", &HttpAnswer},   {"uri", &Uri},
-    {"endpoint", &Endpoint},  {"profile", &Profile},          {"keys_answer", &KeysAnswer},
-    {"size", &Size},          {"path_pattern", &PathPattern}, {"scan", &Scan},
+    {"catalog", &Catalog},
+    {"files_catalog", &FilesCatalog},
+    {"video_index", &VideoIndex},
+    {"s3_xml", &S3Xml},
+    {"http_head", &HttpHead},
+    {"http_answer", &HttpAnswer},
+    {"uri", &Uri},
+    {"endpoint", &Endpoint},
+    {"profile", &Profile},
+    {"keys_answer", &KeysAnswer},
+    {"size", &Size},
+    {"path_pattern", &PathPattern},
+    {"scan", &Scan},
 };
 
 }  // namespace

@@ -201,6 +201,32 @@ TEST_F(CliTest, index_says_what_it_left_out_with_its_own_code) {
   EXPECT_EQ(Run({"index", folder_ / "none"}).code, 254);
 }
 
+TEST_F(CliTest, plain_objects_are_indexed_inspected_and_appended_to) {
+  WriteFile(folder_ / "d/b/two.txt", "22");
+  WriteFile(folder_ / "d/a.txt", "1");
+  EXPECT_THAT(Run({"index", folder_ / "d"}).out, HasSubstr("none was read"));
+  const Ran first = Run({"index", folder_ / "d", "--format", "files", "--json"});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("\"bytes_read\":0,"), HasSubstr("\"appended\":2,"),
+                               HasSubstr("\"format\":\"files\"")));
+  WriteFile(folder_ / "d/a.a", "333");
+  const Ran more = Run({"index", folder_ / "d", "--append", "--json"});
+  EXPECT_THAT(more.out, AllOf(HasSubstr("\"appended\":1,"), HasSubstr("\"generations\":2")));
+  const Ran told = Run({"inspect", "--json", folder_ / "d/.forebay/catalog.fbc"});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_THAT(told.out, AllOf(HasSubstr("\"kind\":\"files_catalog\""), HasSubstr("\"bytes\":6,"),
+                              HasSubstr("\"samples\":3,")));
+  // In the order of their numbers: what is new comes last.
+  const size_t a = told.out.find("\"a.txt\""), b = told.out.find("\"b/two.txt\"");
+  EXPECT_LT(a, b);
+  EXPECT_LT(b, told.out.find("\"a.a\""));
+  WriteFile(folder_ / "d/a.txt", "changed");
+  const Ran changed = Run({"index", folder_ / "d", "--append"});
+  EXPECT_EQ(changed.code, 254);
+  EXPECT_THAT(changed.err, HasSubstr("a.txt has changed since it was indexed"));
+  EXPECT_EQ(Run({"index", folder_ / "d", "--format", "video", "--append"}).code, 252);
+}
+
 TEST_F(CliTest, what_is_no_object_is_named_and_told_by_the_exit_code) {
   WriteFile(folder_ / "d/file", "x");
   fs::create_symlink("file", folder_ / "d/link");

@@ -22,8 +22,8 @@ struct IndexProgress {
 
 struct IndexOptions {
   std::string out;  // catalog URI; "": SRC/.forebay/catalog.fbc
-  // "video"; "files": every object is a sample, and none is read; "auto": video, and where nothing
-  // is one, files.
+  // "video"; "files": every object is a sample, and none is read; "auto": video, and files where
+  // none of a few objects is one (those that are named like videos before others).
   std::string format = "auto";
   // Files only. The order of the samples: "bytes" of their keys, or as "listed" by the store.
   std::string key_order = "bytes";

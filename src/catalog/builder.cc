@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <utility>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+constexpr size_t kProbed = 16;
 
 struct Scanned {
   CatalogInput::Object object;
@@ -89,12 +91,44 @@ void AddUp(const Scanned& one, BuildReport* report) {
     Warn(&report->warnings, one.object.key, warning);
 }
 
+bool IsNamedLikeVideo(std::string_view key) {
+  constexpr std::string_view kEndings[] = {".mp4", ".mkv", ".mov", ".avi",  ".webm",
+                                           ".ts",  ".m4v", ".mpg", ".m2ts", ".mpeg",
+                                           ".mxf", ".flv", ".wmv", ".ogv"};
+  const std::string_view end = key.substr(std::min(key.rfind('.'), key.size()));
+  return std::ranges::any_of(kEndings, [&](std::string_view one) {
+    return std::ranges::equal(one, end, [](char a, char b) { return a == (b | 0x20) || a == b; });
+  });
+}
+
+// Whether one of a few objects is a video, or might be.
+bool SomeAreVideos(const store::SyncStore& store, const std::vector<store::ObjectInfo>& objects,
+                   const std::string& prefix, const BuildOptions& options) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < objects.size() && chosen.size() < kProbed; ++i) {
+    if (IsNamedLikeVideo(objects[i].key)) chosen.push_back(i);
+  }
+  const size_t others = std::min(kProbed, objects.size());
+  for (size_t k = 0; k < others; ++k) chosen.push_back(k * objects.size() / others);
+  return std::ranges::any_of(
+      chosen, [&](size_t i) { return !ScanObject(store, objects[i], prefix, options).skipped; });
+}
+
+Status NoVideo(const store::SyncStore& store, const std::string& prefix, size_t objects) {
+  return Status(Code::kNotFound, fmt::format("none of the {} objects under {}/{} is a video",
+                                             objects, store.async().root_uri(), prefix));
+}
+
 }  // namespace
 
 Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::string& prefix,
                                   const BuildOptions& options, BuildReport* report) {
   FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects,
                       ListObjects(store, prefix, report));
+  if (options.probe && !SomeAreVideos(store, objects, prefix, options)) {
+    report->objects += objects.size();
+    return NoVideo(store, prefix, objects.size());
+  }
   FB_ASSIGN_OR_RETURN(const auto pool,
                       sys::WorkPool::Make({.name = "fb-index",
                                            .threads = std::max<size_t>(1, options.parallel),
@@ -124,10 +158,7 @@ Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::stri
     if (!one.skipped) input.objects.push_back(std::move(one.object));
   }
   if (options.on_progress) (void)options.on_progress({done, objects.size(), bytes});
-  if (input.objects.empty()) {
-    return Status(Code::kNotFound, fmt::format("none of the {} objects under {}/{} is a video",
-                                               objects.size(), store.async().root_uri(), prefix));
-  }
+  if (input.objects.empty()) return NoVideo(store, prefix, objects.size());
   return input;
 }
 

@@ -21,7 +21,10 @@ struct BuildProgress {
 
 struct BuildOptions {
   media::Verified verify = media::Verified::kHeads;
-  uint32_t parallel = 16;                                 // objects at a time
+  uint32_t parallel = 16;  // objects at a time
+  // At first a few objects, those that are named like videos before others; where none of them is
+  // one, the rest is not read either.
+  bool probe = false;
   std::function<bool(const BuildProgress&)> on_progress;  // false: stop with kCancelled
 };
 

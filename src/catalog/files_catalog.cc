@@ -56,12 +56,15 @@ class Mapped : public CatalogBytes {
 using Loaded = Result<std::shared_ptr<const std::vector<std::byte>>>;
 using Loading = std::shared_future<std::shared_ptr<const Loaded>>;
 
-Loading StartLoad(const CatalogBytes& bytes, ByteRange range) {
+// `block`: its hash is looked at once, here.
+Loading StartLoad(const CatalogBytes& bytes, ByteRange range, bool block) {
   auto promise = std::make_shared<std::promise<std::shared_ptr<const Loaded>>>();
   Loading loading = promise->get_future().share();
-  bytes.StartRead(range, [promise, range](Result<std::vector<std::byte>> read) {
-    if (!read.ok()) {
-      promise->set_value(std::make_shared<const Loaded>(std::move(read).status()));
+  bytes.StartRead(range, [promise, range, block](Result<std::vector<std::byte>> read) {
+    Status status = read.status();
+    if (status.ok() && block) status = FilesBlock::Open(*read, false).status();
+    if (!status.ok()) {
+      promise->set_value(std::make_shared<const Loaded>(std::move(status)));
     } else if (read->size() != range.size()) {
       promise->set_value(std::make_shared<const Loaded>(Damaged("a range of another length")));
     } else {
@@ -108,7 +111,7 @@ class BlockCache {
     while (!by_use_.empty() && kept_bytes_ + BytesOf(block) > kKeptBytes) Drop(by_use_.back());
     by_use_.push_front(block);
     kept_bytes_ += BytesOf(block);
-    Loading loading = StartLoad(bytes_, {offsets_[block], offsets_[block + 1]});
+    Loading loading = StartLoad(bytes_, {offsets_[block], offsets_[block + 1]}, true);
     kept_[block] = {loading, by_use_.begin()};
     return loading;
   }
@@ -171,6 +174,7 @@ class FilesFile : public FilesCatalog {
   Result<FileEntry> At(uint64_t i) const override;
   Result<uint64_t> SizeOf(uint64_t i) const override;
   void WillRead(std::span<const uint64_t> files) const override;
+  void Rest() const override { bytes_->Rest(); }
 
  private:
   Status ParseHead(ByteView head);
@@ -249,7 +253,7 @@ Status FilesFile::ParseHead(ByteView head) {
 
 Result<ByteView> FilesFile::ReadIndex() {
   if (const auto view = bytes_->view()) return view->subspan(index_offset_);
-  FB_ASSIGN_OR_RETURN(index_, Await(StartLoad(*bytes_, {index_offset_, bytes_->size()})));
+  FB_ASSIGN_OR_RETURN(index_, Await(StartLoad(*bytes_, {index_offset_, bytes_->size()}, false)));
   return ByteView(*index_);
 }
 
@@ -260,7 +264,7 @@ Status FilesFile::Parse() {
   if (const auto view = bytes_->view()) {
     FB_RETURN_IF_ERROR(ParseHead(view->first(head_bytes)));
   } else {
-    FB_ASSIGN_OR_RETURN(read, Await(StartLoad(*bytes_, {0, head_bytes})));
+    FB_ASSIGN_OR_RETURN(read, Await(StartLoad(*bytes_, {0, head_bytes}, false)));
     FB_RETURN_IF_ERROR(ParseHead(*read));
   }
   FB_ASSIGN_OR_RETURN(const ByteView index, ReadIndex());
@@ -360,7 +364,7 @@ Result<FilesFile::Held> FilesFile::BlockOf(const Where& where) const {
     checked_[where.block] = true;
   } else {
     FB_ASSIGN_OR_RETURN(held.bytes, cache_->Get(where.block));
-    FB_ASSIGN_OR_RETURN(held.block, FilesBlock::Open(*held.bytes, false));
+    FB_ASSIGN_OR_RETURN(held.block, FilesBlock::Open(*held.bytes, true));
   }
   if (where.in_block >= held.block.count()) return Damaged("a block lacks objects");
   return held;

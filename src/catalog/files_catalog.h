@@ -29,6 +29,8 @@ class CatalogBytes {
   virtual std::optional<ByteView> view() const { return std::nullopt; }
   // Ends, well or not, within a minute; `on_read` runs once, on any thread, maybe inside the call.
   virtual void StartRead(ByteRange range, OnRead on_read) const = 0;
+  // Gives up threads and connections until the next read.
+  virtual void Rest() const {}
 };
 
 std::shared_ptr<const CatalogBytes> BytesInMemory(std::vector<std::byte> bytes);
@@ -70,6 +72,8 @@ class FilesCatalog {
   virtual Result<uint64_t> SizeOf(uint64_t i) const = 0;
   // These are asked for soon: what has to be read for that is begun.
   virtual void WillRead(std::span<const uint64_t> files) const = 0;
+  // No thread of it is left, until something is read again.
+  virtual void Rest() const = 0;
 };
 
 // Whether a file that begins like this is a catalog of plain objects.

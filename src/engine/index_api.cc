@@ -115,6 +115,7 @@ Result<IndexReport> BuildVideos(const Job& job, const IndexOptions& options, uin
   catalog::BuildOptions build;
   FB_ASSIGN_OR_RETURN(build.verify, ParseVerify(options.verify));
   build.parallel = options.parallel;
+  build.probe = options.format == "auto";
   if (options.on_progress) {
     build.on_progress = [&](const catalog::BuildProgress& p) {
       return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});

@@ -119,12 +119,54 @@ Result<std::string> CatalogJson(ScannedObject& opened) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr uint64_t kFilesShown = 1000;
+
+Result<std::string> FilesJson(ScannedObject& opened, const catalog::FilesCatalog& files) {
+  Json json;
+  json["schema"] = kSchema;
+  json["kind"] = "files_catalog";
+  json["uri"] = opened.uri();
+  json["size"] = opened.object().info().size;
+  json["etag"] = opened.object().info().etag;
+  json["source"] = files.source_uri();
+  json["content_hash"] = files.content_hash();
+  json["key_order"] = files.key_order() == catalog::KeyOrder::kBytes ? "bytes" : "listed";
+  json["bytes"] = files.total_bytes();
+  json["largest_bytes"] = files.LargestBytes(1);
+  json["generations"] = Json::array();
+  for (const catalog::Generation& generation : files.generations()) {
+    json["generations"].push_back(
+        {{"samples", generation.samples}, {"content_hash", generation.content_hash}});
+  }
+  json["samples"] = files.count();
+  json["objects"] = Json::array();  // the first ones of very many
+  for (uint64_t i = 0; i < std::min(files.count(), kFilesShown); ++i) {
+    FB_ASSIGN_OR_RETURN(const catalog::FileEntry entry, files.At(i));
+    Json row{{"key", entry.key}, {"size", entry.size}, {"etag", entry.etag}};
+    if (!entry.version_id.empty()) row["version_id"] = entry.version_id;
+    json["objects"].push_back(std::move(row));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<std::string> AnyCatalogJson(ScannedObject& opened, const std::string& uri,
+                                   const StoreOptions& options) {
+  std::vector<std::byte> magic(std::min<uint64_t>(8, opened.object().info().size));
+  FB_RETURN_IF_ERROR(opened.object().Read({0, magic.size()}, magic));
+  if (!catalog::IsFilesCatalog(magic)) return CatalogJson(opened);
+  FB_ASSIGN_OR_RETURN(const auto stores, StoreSet::Make(options));
+  FB_ASSIGN_OR_RETURN(const store::Uri parsed, store::ParseUri(uri));
+  FB_ASSIGN_OR_RETURN(const auto files, ReadFilesCatalog(*stores, parsed));
+  return FilesJson(opened, *files);
+}
+
 }  // namespace
 }  // namespace engine
 
 Result<std::string> InspectJson(const std::string& uri, const StoreOptions& store) {
   FB_ASSIGN_OR_RETURN(auto object, engine::ScannedObject::Open(uri, store));
-  return uri.ends_with(".fbc") ? engine::CatalogJson(*object) : engine::VideoJson(*object);
+  return uri.ends_with(".fbc") ? engine::AnyCatalogJson(*object, uri, store)
+                               : engine::VideoJson(*object);
 }
 
 }  // namespace forebay

@@ -717,11 +717,17 @@ void RunLoader::Close() {
   (void)LatestNumbers();                     // what Metrics says from now on
   std::shared_ptr<engine::StoreSet> stores;  // both taken down after the lock is gone
   std::shared_ptr<engine::Pipeline> last;
-  const MutexLock lock(mutex_);
-  closed_ = true;
-  last.swap(pipeline_);
-  stores.swap(stores_);
-  if (last) last->delivery().Close();  // wakes a consumer that waits
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    last.swap(pipeline_);
+    stores.swap(stores_);
+    if (last) last->delivery().Close();  // wakes a consumer that waits
+  }
+  last.reset();
+  for (const engine::OpenedSource& source : sources_) {
+    if (source.files) source.files->Rest();
+  }
 }
 
 }  // namespace

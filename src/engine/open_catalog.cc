@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/remote_bytes.h"
 #include "store/s3/sigv4.h"
 
 namespace forebay::engine {
@@ -16,6 +17,7 @@ namespace {
 constexpr uint64_t kFirstBytes = 1 << 20;
 constexpr uint64_t kPartBytes = 8 << 20;
 constexpr uint64_t kCatalogBytesMax = 16ULL << 30;
+constexpr uint64_t kFilesWholeBytes = 16ULL << 20;  // a larger one is read in ranges
 
 // What a failure to read a catalog means to whoever wanted it.
 Status Explain(Status status, const std::string& root, const std::string& key) {
@@ -111,12 +113,12 @@ Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& 
     if (!mapped.ok()) return Explain(std::move(mapped).status(), "file://", uri.key);
     bytes = *std::move(mapped);
   } else {
-    FB_ASSIGN_OR_RETURN(auto from, stores.StoreFor(uri));
-    auto whole = ReadWhole(store::SyncStore(std::move(from)), uri.key, kCatalogBytesMax);
-    if (!whole.ok()) return Explain(std::move(whole).status(), "s3://" + uri.bucket, uri.key);
-    bytes = catalog::BytesInMemory(*std::move(whole));
+    auto remote = RemoteBytes::Open(stores, uri, kFilesWholeBytes);
+    if (!remote.ok()) return Explain(std::move(remote).status(), "s3://" + uri.bucket, uri.key);
+    bytes = *std::move(remote);
   }
-  auto catalog = catalog::FilesCatalog::Open(std::move(bytes));
+  auto catalog = catalog::FilesCatalog::Open(bytes);
+  bytes->Rest();
   if (!catalog.ok()) return std::move(catalog).status().WithContext("catalog " + uri.ToString());
   return catalog;
 }

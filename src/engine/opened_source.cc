@@ -90,6 +90,7 @@ Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records
   FB_ASSIGN_OR_RETURN(const auto catalog, OpenFilesCatalog(stores, records.uri, records.catalog));
   source.catalog_hash = catalog->content_hash();
   source.generations = catalog->generations();
+  source.files = catalog;
   source.objects = std::make_shared<const FilesTable>(catalog, PrefixOf(source.root));
   source.dataset = std::make_unique<feed::FileRecords>(catalog);
   source.spec = "files/1";

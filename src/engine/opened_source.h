@@ -24,6 +24,7 @@ struct OpenedSource {
   std::vector<catalog::Generation> generations;
   store::Uri root;  // its bucket
   std::shared_ptr<const ObjectTable> objects;
+  std::shared_ptr<const catalog::FilesCatalog> files;  // where it is that
   std::unique_ptr<feed::Dataset> dataset;
   const feed::VideoClips* clips = nullptr;  // `dataset`, where it is that
 };
