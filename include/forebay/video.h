@@ -64,6 +64,10 @@ FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const Stor
 // bytes, times in seconds.
 FOREBAY_API Result<std::string> InspectJson(const std::string& uri, const StoreOptions& store);
 
+// Versions of the FFmpeg that decodes: "libavcodec 59.37.100, ..." Errors: kNotFound and the like
+// where there is none.
+FOREBAY_API Result<std::string> FfmpegVersion();
+
 struct VideoOptions {
   int stream = -1;  // FFmpeg's stream index; -1: the first video stream
   std::string verify = "heads";

@@ -2,10 +2,12 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -87,6 +89,12 @@ void BindIndex(nb::module_& m) {
       .def_rw("key_order", &IndexOptions::key_order)
       .def_rw("append", &IndexOptions::append)
       .def_rw("verify", &IndexOptions::verify);
+  // None: there is no FFmpeg that can be used.
+  m.def("ffmpeg_version", []() -> std::optional<std::string> {
+    auto version = FfmpegVersion();
+    if (!version.ok()) return std::nullopt;
+    return *std::move(version);
+  });
   m.def(
       "build_index",
       [](std::string source, StoreOptions store, IndexOptions options) {

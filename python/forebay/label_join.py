@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class LabelJoin:
         self._labels = labels
         self._core = core_loader
         self._frames = frames
-        columns = _read(labels, store_options)
+        columns, self.checksum = _read(labels, store_options)
         scenes = core_loader.scenes(0)
         order, self._times, self._first, self._last = _sort(labels, columns, scenes)
         self._columns = _select(labels, columns, order)
@@ -112,6 +113,7 @@ def _nearest(times, first, last, wanted):
 
 def _read(labels, store_options):
     text = _core.read_object(labels.uri, store_options, _LIMIT_BYTES)
+    checksum = zlib.crc32(text)
     try:
         text = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,7 +126,7 @@ def _read(labels, store_options):
                 f"[uri={labels.uri}]",
                 uri=labels.uri,
             )
-    return columns
+    return columns, checksum
 
 
 def _read_csv(labels, text):

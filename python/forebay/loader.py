@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import threading
 import time
 import weakref
 
-from . import _core, agreement, check, gcguard, ranks, units
-from .clips import VideoClips, skip
+from . import (
+    _core,
+    agreement,
+    check,
+    gcguard,
+    loader_options,
+    loader_state,
+    ranks,
+    run_record,
+    units,
+)
+from .clips import VideoClips
 from .errors import CancelledError, DeadlineExceededError, ForkError, InvalidArgumentError
-from .mix import BlockShuffle, Mix, check_weight
+from .mix import Mix, check_weight
 from .records import Records
 from .storage import to_store_options
 
@@ -21,19 +30,7 @@ _KINDS = {
     "torch": _core.ArrayKind.DLPACK_BOOL_AS_UINT8,
     "dlpack": _core.ArrayKind.DLPACK,
 }
-_TAILS = {
-    "drop": _core.TailRule.DROP,
-    "pad": _core.TailRule.PAD,
-    "ragged": _core.TailRule.RAGGED,
-}
 _FOREVER_S = 1e9
-_STATE_FIELDS = (
-    "schema", "spec_hash", "catalog_hash", "spec", "seed", "epoch", "position", "digest", "sources",
-    "mixture", "skips", "content",
-)  # fmt: skip
-_SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples", "sizes")
-_SIZE_FIELDS = ("from_epoch", "samples")
-_MIXTURE_FIELDS = ("start", "weights")
 
 
 class Loader:
@@ -148,6 +145,7 @@ class Loader:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._core = None
         self._closed = self._agreed = False
+        self._start = None  # the state that the first batch came from
         self._resumed = False  # load_state_dict was called, and neither iter() nor set_epoch() since
         if not isinstance(dataset, (VideoClips, Records, Mix)):
             raise InvalidArgumentError(
@@ -156,8 +154,8 @@ class Loader:
             )
         place = ranks.find_place(rank, world_size)
         self._place = place
-        self._feed = _make_feed(self._arguments)
-        self._options = _loader_options(self._arguments, place, self._feed, self._steps)
+        self._feed = loader_options.make_feed(self._arguments)
+        self._options = loader_options.to_core(self._arguments, place, self._feed, self._steps)
         self._output = check.one_of("output", output, tuple(_KINDS))
         if device != "cpu":
             raise InvalidArgumentError(f"device={device!r}: only 'cpu' is supported")
@@ -222,7 +220,7 @@ class Loader:
         """
         with self._lock:
             core = self._live_core()
-            state = _from_core_state(core.state())
+            state = loader_state.from_core(core.state())
             if self._at_start_of is not None:
                 state.update(epoch=self._at_start_of, position=0)
             if self._feed is not None:
@@ -236,7 +234,7 @@ class Loader:
         """
         with self._lock:
             core = self._live_core()
-            core.load_state(_to_core_state(state))
+            core.load_state(loader_state.to_core(state))
             if self._feed is not None:
                 self._feed.load(state.get("sampler"), core.state().position)
             if self._progress is not None:
@@ -245,6 +243,7 @@ class Loader:
             loaded = core.state()
             self._at_start_of = loaded.epoch if loaded.position == 0 else None
             self._resumed = loaded.position > 0
+            self._start = None
 
     def set_weights(self, weights):
         """From the next batch on a ``Mix``'s sources have these shares.
@@ -261,6 +260,31 @@ class Loader:
             )
         with self._lock:
             self._live_core().set_weights([check_weight(name, weights[name]) for name in names])
+
+    def run(self):
+        """What it takes to have this run again, as JSON-able values: a ``run.json`` for an audit.
+
+        Data sets and their catalogs' hashes, the order, the arguments that bear on what is
+        delivered, the state that the first batch came from, and the versions of Forebay and of the
+        decoders. No address or key of a store.
+        """
+        with self._lock:
+            return run_record.describe(self, self._live_core())
+
+    @classmethod
+    def from_run(cls, run, *, storage_options=None, **changes):
+        """A loader that delivers what the run of ``run()`` did, from its first batch on.
+
+        On the same build the arrays are equal bit for bit. Where a version differs a warning says
+        so; where the data set or the order does, it is an error that names it.
+
+        Args:
+            run: what ``run()`` returned, from JSON or not.
+            storage_options: of the data sets; they are not part of ``run``.
+            changes: arguments of ``Loader`` in place of the recorded ones: ``rank``, ``output``,
+                ``memory`` and their like; ``sampler`` or ``batch_sampler`` where the run had one.
+        """
+        return run_record.recreate(cls, run, storage_options, changes)
 
     def metrics(self):
         """A flat dict of numbers, named as in Prometheus, for any logger.
@@ -336,7 +360,8 @@ class Loader:
     # Within.
 
     def _make_core(self):
-        self._core = _core.Loader.make(_to_sources(self._dataset), self._options, self._store)
+        sources = loader_options.to_sources(self._dataset)
+        self._core = _core.Loader.make(sources, self._options, self._store)
         self._join = None
         if self._dataset.labels is not None:
             from .label_join import LabelJoin  # with NumPy, whose import takes longer than ours
@@ -363,7 +388,7 @@ class Loader:
 
     def _summary(self, core):
         """What all ranks must have in common."""
-        state = _from_core_state(core.state()) | {"world_size": self.world_size}
+        state = loader_state.from_core(core.state()) | {"world_size": self.world_size}
         del state["skips"], state["content"], state["schema"]
         if self._feed is None:
             return state | {"batch_size": self.batch_size,
@@ -414,6 +439,8 @@ class Loader:
             if not self._agreed:
                 agreement.check(self._place, self._summary(core))
                 self._agreed = True
+            if self._start is None:
+                self._start = self.state_dict()
             self._started = True
             if self._feed is not None:
                 self._feed.pull(core, self._options.epochs)
@@ -496,177 +523,12 @@ class _Epoch:
         return batch
 
 
-def _make_feed(arguments):
-    """The SamplerFeed of a loader whose order is not Forebay's; None: it is."""
-    sampler, batch_sampler = arguments["sampler"], arguments["batch_sampler"]
-    if sampler is None and batch_sampler is None:
-        if arguments["pull_ahead"] is not None:
-            raise InvalidArgumentError("pull_ahead= is of sampler= or batch_sampler=")
-        return None
-    name = "sampler" if batch_sampler is None else "batch_sampler"
-    if sampler is not None and batch_sampler is not None:
-        raise InvalidArgumentError("sampler= and batch_sampler= say the same thing: give one")
-    if isinstance(arguments["dataset"], Mix):
-        raise InvalidArgumentError(f"{name}= is of one data set, not of a Mix")
-    for other, default in (("epoch_samples", None), ("replicas", 1)):
-        if arguments[other] != default:
-            raise InvalidArgumentError(f"{name}= decides all that {other}= would")
-    if isinstance(arguments["shuffle"], BlockShuffle):
-        raise InvalidArgumentError(f"{name}= decides the order: shuffle= cannot too")
-    if arguments["tail"] == "pad":
-        raise InvalidArgumentError(f"{name}=: nothing is padded; tail= may be 'drop' or 'ragged'")
-    batch_size = arguments["batch_size"]
-    if batch_sampler is not None:
-        if arguments["drop_last"] is not None or arguments["tail"] is not None:
-            raise InvalidArgumentError("batch_sampler= decides what the last batch holds")
-        if batch_size == 1:
-            batch_size = getattr(batch_sampler, "batch_size", None)
-        if not isinstance(batch_size, int):
-            raise InvalidArgumentError(
-                "batch_sampler= has no batch_size: pass batch_size=, the largest batch's"
-            )
-    batch_size = check.integer("batch_size", batch_size, 1, 2**31 - 1)
-    from .sampler_feed import SamplerFeed  # with NumPy, whose import takes longer than ours
-
-    return SamplerFeed(
-        sampler, batch_sampler, batch_size, _tail_of(arguments) == "drop", arguments["pull_ahead"]
-    )
-
-
-def _loader_options(arguments, place, feed, steps):
-    options = _core.LoaderOptions()
-    order = options.order
-    _set_place(options.place, arguments, place, feed)
-    options.place.step_offset, options.place.step_stride = steps
-    _set_order(order, arguments)
-    if feed is not None:
-        order.shuffle = _core.ShuffleKind.EXTERNAL
-        order.tail = _core.TailRule.DROP if feed.drop_last else _core.TailRule.RAGGED
-    if arguments["epochs"] is not None:
-        options.epochs = check.integer("epochs", arguments["epochs"], 0, 2**31 - 1)
-    options.memory_bytes = units.parse_bytes(arguments["memory"], "memory")
-    options.runway_s = units.parse_runway(arguments["runway"])
-    if arguments["decode_threads"] is not None:
-        options.decode_threads = check.integer(
-            "decode_threads", arguments["decode_threads"], 1, 1024
-        )
-    options.held_limit = check.integer("held_limit", arguments["held_limit"], 1, 2**31 - 1)
-    options.content_digest = check.boolean("content_digest", arguments["content_digest"])
-    if arguments["digest_every"] is not None:
-        options.digest_log_steps = check.integer(
-            "digest_every", arguments["digest_every"], 1, 2**31 - 1
-        )
-    bad = arguments["on_bad_sample"]
-    if isinstance(bad, skip):
-        options.skip_max = bad.max
-    elif not (isinstance(bad, str) and bad == "raise"):
-        raise InvalidArgumentError(
-            f"on_bad_sample={bad!r} must be 'raise' or forebay.skip(max=...)"
-        )
-    return options
-
-
-def _set_place(core_place, arguments, place, feed):
-    if feed is not None:  # slicing by rank is the sampler's business
-        core_place.batch_size = feed.batch_size
-        return
-    core_place.batch_size = check.integer("batch_size", arguments["batch_size"], 1, 2**31 - 1)
-    core_place.replicas = check.integer("replicas", arguments["replicas"], 1, 2**31 - 1)
-    core_place.rank, core_place.world_size = place.rank, place.world_size
-
-
-def _tail_of(arguments):
-    drop_last, tail = arguments["drop_last"], arguments["tail"]
-    if drop_last is not None and tail is not None:
-        raise InvalidArgumentError("drop_last= and tail= say the same thing: give one")
-    if tail is None:
-        drop = True if drop_last is None else check.boolean("drop_last", drop_last)
-        if arguments["sampler"] is not None:
-            return "drop" if drop else "ragged"
-        tail = "drop" if drop else "pad"
-    return check.one_of("tail", tail, tuple(_TAILS))
-
-
-def _set_order(order, arguments):
-    order.seed = check.integer("seed", arguments["seed"], 0, 2**64 - 1)
-    shuffle = arguments["shuffle"]
-    if isinstance(shuffle, BlockShuffle):
-        order.shuffle = _core.ShuffleKind.BLOCKS
-        blocks = _core.BlockShuffleOptions()
-        blocks.window, blocks.streams, blocks.run = shuffle.window, shuffle.streams, shuffle.run
-        order.blocks = blocks
-    elif check.boolean("shuffle", shuffle):
-        order.shuffle = _core.ShuffleKind.GLOBAL
-    else:
-        order.shuffle = _core.ShuffleKind.NONE
-    order.tail = _TAILS[_tail_of(arguments)]
-    if arguments["epoch_samples"] is not None:
-        order.epoch_samples = check.integer(
-            "epoch_samples", arguments["epoch_samples"], 1, 2**40 - 1
-        )
-    dataset = arguments["dataset"]
-    if isinstance(dataset, Mix) and dataset.block is not None:
-        order.mixture_block = dataset.block
-
-
-def _to_sources(dataset):
-    parts = dataset.sources if isinstance(dataset, Mix) else {"": (dataset, 1.0)}
-    sources = []
-    for name, (data, weight) in parts.items():
-        source = _core.SourceOptions()
-        source.name, source.data, source.weight = name, data._to_core(), weight
-        sources.append(source)
-    return sources
-
-
 def _import_torch():
     try:
         import torch.utils.dlpack
     except ImportError as error:
         raise InvalidArgumentError(f"output='torch': torch cannot be imported: {error}") from error
     return torch
-
-
-def _from_core_state(core_state):
-    state = {name: getattr(core_state, name) for name in _STATE_FIELDS}
-    state["sources"] = [{n: getattr(s, n) for n in _SOURCE_FIELDS} for s in state["sources"]]
-    for source in state["sources"]:
-        source["sizes"] = [{n: getattr(s, n) for n in _SIZE_FIELDS} for s in source["sizes"]]
-    state["mixture"] = [{n: getattr(m, n) for n in _MIXTURE_FIELDS} for m in state["mixture"]]
-    return state
-
-
-def _to_core_state(state):
-    try:
-        values = {name: state[name] for name in _STATE_FIELDS}
-        parts = {
-            "sources": [_to_core_source(s) for s in values["sources"]],
-            "mixture": [_to_core_part(_core.MixtureWeights(), m, _MIXTURE_FIELDS)
-                        for m in values["mixture"]],
-        }  # fmt: skip
-    except (KeyError, TypeError):
-        raise InvalidArgumentError(
-            f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}"
-        ) from None
-    for name in ("schema", "seed", "epoch", "position"):
-        values[name] = check.integer(f"state: {name}", values[name])
-    return _to_core_part(_core.LoaderState(), values | parts, _STATE_FIELDS)
-
-
-def _to_core_source(source):
-    sizes = [_to_core_part(_core.SourceGrowth(), s, _SIZE_FIELDS) for s in source["sizes"]]
-    return _to_core_part(_core.SourceState(), {**source, "sizes": sizes}, _SOURCE_FIELDS)
-
-
-def _to_core_part(part, values, names):
-    for name in names:
-        try:
-            setattr(part, name, values[name])
-        except TypeError:
-            raise InvalidArgumentError(
-                f"state: {name}={json.dumps(values[name], default=repr)} is of the wrong type"
-            ) from None
-    return part
 
 
 def _unpickle(arguments, state):

@@ -2,6 +2,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import shutil
 import threading
 import weakref
@@ -471,7 +472,12 @@ def test_a_bad_sample_is_an_error_that_names_its_key(damaged):
     with fb.Loader(damaged, batch_size=1, shuffle=False, epochs=1) as loader:
         with pytest.raises(fb.DataLossError, match="beta/left.mp4") as raised:
             samples_of(loader)
-        assert raised.value.uri.endswith("beta/left.mp4")
+        error, position = raised.value, loader.state_dict()["position"]
+    assert error.uri.endswith("beta/left.mp4") and error.range[0] < error.range[1]
+    video = path_of(damaged.uri) / "beta" / "left.mp4"
+    assert error.range[1] <= video.stat().st_size
+    assert f"batch {position} of epoch 0: sample {position} (" in str(error)
+    assert re.search(r"ETag \S+: ", str(error))
 
 
 def test_a_batch_that_failed_is_not_consumed_and_comes_when_asked_again(drives, tmp_path):
@@ -486,8 +492,9 @@ def test_a_batch_that_failed_is_not_consumed_and_comes_when_asked_again(drives, 
         for _ in range(PER_SCENE // 4):
             samples += next(batches)["_sample"].tolist()
         for _ in range(2):
-            with pytest.raises(fb.NotFoundError, match="beta/left.mp4"):
+            with pytest.raises(fb.NotFoundError, match="ETag .*beta/left.mp4") as raised:
                 next(batches)
+            assert raised.value.range is not None and raised.value.attempt == 1
             assert loader.state_dict()["position"] == len(samples)
         away.rename(video)
         for batch in batches:

@@ -207,6 +207,8 @@ Status VideoImpl::NativeFrames(std::span<const uint32_t> numbers,
 }  // namespace
 }  // namespace engine
 
+Result<std::string> FfmpegVersion() { return media::MediaVersion(); }
+
 Result<std::unique_ptr<Video>> Video::Open(const std::string& uri, const StoreOptions& store,
                                            const VideoOptions& options) {
   if (options.width < 0 || options.height < 0) {

@@ -128,8 +128,13 @@ class ClipDecoder : public SampleDecoder {
     const CameraPlan& camera = static_cast<const ClipPlan*>(plan.detail.get())->cameras[unit];
     Status status = DecodeCamera(camera, unit, bytes, arrays[unit]);
     if (status.ok()) return status;
-    return std::move(status).WithDetail(
-        {.uri = catalog_->source_uri() + catalog_->object(camera.object).key});
+    const auto& object = catalog_->object(camera.object);
+    ErrorDetail detail{.uri = catalog_->source_uri() + object.key};
+    if (!bytes.extents.empty()) {  // all that was decoded from, where it is not known better
+      detail.offset = static_cast<int64_t>(bytes.extents.front().range.offset);
+      detail.end = static_cast<int64_t>(bytes.extents.back().range.end);
+    }
+    return std::move(status).WithDetail(detail).WithContext(fmt::format("ETag {}", object.etag));
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "fetch/store_tier.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -56,6 +58,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     Result<ObjectVersion> object;
     store::ObjectStore* store = nullptr;
     store::ObjectStore::OpId op = 0;
+    std::string etag;
     Time asked{};
     bool done = false;
   };
@@ -70,7 +73,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     }
     store::ReadRequest request;
     request.key = std::move(read.object->key);
-    request.etag = std::move(read.object->etag);
+    request.etag = read.etag = std::move(read.object->etag);
     request.version_id = std::move(read.object->version_id);
     request.range = read.piece.extent.range;
     request.target = read.piece.target;
@@ -98,6 +101,9 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
       answer.report.hedged = result->hedged;
     } else {
       answer.status = std::move(result).status();
+      if (!read.etag.empty()) {
+        answer.status = std::move(answer.status).WithContext(fmt::format("ETag {}", read.etag));
+      }
     }
     answers_.push_back(std::move(answer));
     --open_;

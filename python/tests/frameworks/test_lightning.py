@@ -1,5 +1,8 @@
 """PyTorch Lightning takes a forebay.Loader as it is, and keeps its state in checkpoints."""
 
+import json
+import os
+
 import lightning
 import pytest
 import torch
@@ -63,6 +66,37 @@ def test_a_checkpoint_goes_on_behind_what_was_trained(small, plain, tmp_path, st
     with loader_of(small) as loader:
         trainer(tmp_path, max_epochs=2).fit(resumed, loader, ckpt_path=tmp_path / "at.ckpt")
     assert model.seen + resumed.seen == expected(plain, 2)
+
+
+DDP = """
+import json, sys
+import lightning, torch
+import forebay as fb
+from test_lightning import Model
+
+clips = fb.VideoClips(sys.argv[1], cameras=["front"], frames=1, step=1, hop=3)
+model = Model()
+with fb.Loader(clips, batch_size=5, seed=3, output="torch") as loader:
+    lightning.Trainer(
+        accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False,
+        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
+        default_root_dir=sys.argv[2],
+    ).fit(model, loader)
+everybody = [None, None]
+torch.distributed.all_gather_object(everybody, model.seen)
+if torch.distributed.get_rank() == 0:
+    print(json.dumps(everybody))
+"""
+
+
+def test_two_ranks_of_lightnings_ddp_share_each_epoch(drives, torchrun, tmp_path, monkeypatch):
+    monkeypatch.setenv("EXTRA_PATH", os.path.dirname(__file__))
+    program = "import os, sys; sys.path.append(os.environ['EXTRA_PATH'])\n" + DDP
+    lines = torchrun(program, 2, drives, tmp_path)
+    everybody = json.loads(next(line for line in reversed(lines) if line.startswith("[")))
+    for epoch in (0, 1):
+        seen = [s for rank in everybody for e, batch in rank if e == epoch for s in batch]
+        assert sorted(seen) == list(range(60))
 
 
 def test_a_dataloader_around_the_dataset_works_too(small, plain, tmp_path):

@@ -12,7 +12,10 @@ import forebay as fb
 
 uri, way = sys.argv[1:3]
 clips = fb.VideoClips(uri, cameras=["front"], frames=1, step=1, hop=3)
-if way != "before":
+if way == "accelerate":
+    import accelerate
+    accelerator = accelerate.Accelerator(cpu=True)
+elif way != "before":
     dist.init_process_group("gloo")
 if way == "dataloader":
     data = fb.torch.IterableDataset(clips, batch_size=4, seed=3, tail="ragged")
@@ -21,7 +24,10 @@ else:
     loader = fb.Loader(clips, batch_size=4, seed=3, tail="ragged", output="torch", epochs=2)
 if way == "before":
     dist.init_process_group("gloo")  # after the loader was made, before it is used
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+if way == "accelerate":
+    model, loader = accelerator.prepare(torch.nn.Linear(1, 1), loader)
+else:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
 seen = []
 for epoch in range(2):
     steps = 0
@@ -41,7 +47,8 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize(
     "processes, way",
-    [(1, "loader"), (2, "loader"), (3, "loader"), (4, "loader"), (2, "before"), (2, "dataloader")],
+    [(1, "loader"), (2, "loader"), (3, "loader"), (4, "loader"), (2, "before"), (2, "dataloader"),
+     (2, "accelerate")],
 )
 def test_all_ranks_together_see_each_epoch_once(drives, torchrun, processes, way):
     lines = torchrun(PROGRAM, processes, drives, way)
