@@ -356,3 +356,17 @@ def test_another_data_set_or_a_later_one_is_refused(tmp_path):
         state["sources"][0]["sizes"] = [{"from_epoch": 0, "samples": 7}]
         with pytest.raises(fb.InvalidArgumentError, match="7 samples"):
             loader.load_state_dict(state)
+
+
+def test_a_large_object_comes_in_parts_and_whole(tmp_path):
+    sizes = [25_000_001, 8 << 20, (8 << 20) + 1, 0, 5]
+    whole = [np.random.default_rng(n).bytes(size) for n, size in enumerate(sizes)]
+    for number, data in enumerate(whole):
+        (tmp_path / str(number)).write_bytes(data)
+    fb.index(tmp_path, format="files")
+    arguments = {"batch_size": 5, "epochs": 1, "memory": sum(sizes) + max(sizes) + 2**20}
+    with fb.Loader(fb.Records(tmp_path), **arguments) as loader:
+        (batch,) = loader
+        assert sorted(check(batch, whole)) == [0, 1, 2, 3, 4]
+        parts = [n for name, n in loader.metrics().items() if "prefetch_parts_total" in name]
+        assert sum(parts) == 3 + 1 + 2 + 1

@@ -8,6 +8,7 @@
 #include <future>
 #include <list>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/mutex.h"
@@ -20,7 +21,7 @@ namespace {
 
 constexpr uint64_t kKeptBytes = 32ULL << 20;   // of blocks that were read
 constexpr size_t kKeptEntries = 1 << 16;       // of single objects, beside them
-constexpr uint64_t kAskedBytes = 16ULL << 20;  // that WillRead starts at once
+constexpr uint64_t kAskedBytes = 16ULL << 20;  // of blocks that WillRead sees to
 constexpr uint64_t kIndexBytesMax = 256ULL << 20;
 constexpr auto kWait = std::chrono::seconds(90);  // reads end before that
 
@@ -173,6 +174,7 @@ class FilesFile : public FilesCatalog {
   uint64_t LargestBytes(uint64_t count) const override;
   Result<FileEntry> At(uint64_t i) const override;
   Result<uint64_t> SizeOf(uint64_t i) const override;
+  bool reads() const override { return cache_ != nullptr; }
   void WillRead(std::span<const uint64_t> files) const override;
   void Rest() const override { bytes_->Rest(); }
 
@@ -393,12 +395,14 @@ Result<uint64_t> FilesFile::SizeOf(uint64_t i) const {
 
 void FilesFile::WillRead(std::span<const uint64_t> files) const {
   if (!cache_) return;
+  std::unordered_set<uint64_t> blocks;
   uint64_t asked = 0;
   for (const uint64_t file : files) {
     if (entries_->Find(file)) continue;
     const uint64_t block = Locate(file).block;
+    if (!blocks.insert(block).second) continue;
     asked += cache_->BytesOf(block);
-    if (asked > kAskedBytes) return;
+    if (asked > kAskedBytes) return;  // what comes later must not drive out what comes first
     cache_->Begin(block);
   }
 }

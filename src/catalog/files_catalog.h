@@ -70,7 +70,10 @@ class FilesCatalog {
   // reading.
   virtual Result<FileEntry> At(uint64_t i) const = 0;
   virtual Result<uint64_t> SizeOf(uint64_t i) const = 0;
-  // These are asked for soon: what has to be read for that is begun.
+  // Whether what it says of an object has to be read first: it is neither in memory nor mapped.
+  virtual bool reads() const = 0;
+  // These are asked for soon, the first ones first: what has to be read for that is begun, as much
+  // of it as is kept until then.
   virtual void WillRead(std::span<const uint64_t> files) const = 0;
   // No thread of it is left, until something is read again.
   virtual void Rest() const = 0;

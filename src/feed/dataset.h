@@ -77,8 +77,9 @@ class Dataset {
   virtual uint64_t raw_bytes_max() const = 0;
   // No batch of so many different samples takes more. Where arrays are ragged, all of it.
   virtual uint64_t OutputBytesMax(uint64_t rows) const;
-  // These samples are planned next. Where planning would wait for what it needs, that is begun;
-  // never waits itself.
+  // Whether planning may wait for what it has to read first. Then WillPlan begins that for the
+  // samples that are planned next, the first ones first, and never waits itself.
+  virtual bool plans_wait() const { return false; }
   virtual void WillPlan(std::span<const uint64_t> samples) const { (void)samples; }
 };
 

@@ -25,6 +25,7 @@ class FileRecords : public Dataset {
   order::BlockTable BlocksOf(uint64_t samples) const override;  // neighbours in the catalog
   uint64_t raw_bytes_max() const override;
   uint64_t OutputBytesMax(uint64_t rows) const override;
+  bool plans_wait() const override { return catalog_->reads(); }
   void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
 
  private:

@@ -120,6 +120,10 @@ uint64_t MixedDataset::OutputBytesMax(uint64_t rows) const {
   return bytes;
 }
 
+bool MixedDataset::plans_wait() const {
+  return std::ranges::any_of(parts_, [](const Part& part) { return part.dataset->plans_wait(); });
+}
+
 void MixedDataset::WillPlan(std::span<const uint64_t> samples) const {
   std::vector<std::vector<uint64_t>> of_part(parts_.size());
   for (const uint64_t sample : samples) {

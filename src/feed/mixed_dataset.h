@@ -26,6 +26,7 @@ class MixedDataset : public Dataset {
   std::string DescribeSample(uint64_t sample) const override;
   uint64_t raw_bytes_max() const override;
   uint64_t OutputBytesMax(uint64_t rows) const override;
+  bool plans_wait() const override;
   void WillPlan(std::span<const uint64_t> samples) const override;
 
  private:

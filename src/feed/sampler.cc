@@ -4,6 +4,9 @@
 #include <utility>
 
 namespace forebay::feed {
+namespace {
+constexpr size_t kAnnounced = 1024;  // samples, beside those of the batch at hand
+}  // namespace
 
 Sampler::Sampler(const Dataset& dataset, order::RunOrder order, Options options)
     : dataset_(dataset),
@@ -71,13 +74,9 @@ void Sampler::OpenBatch(uint64_t rows) {
     layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows);
     return;
   }
+  if (dataset_.plans_wait()) AnnounceAhead();
   std::vector<std::shared_ptr<SampleWork>> works;
-  std::vector<uint64_t> samples;
-  for (uint64_t row = 0; row < rows; ++row) {
-    works.push_back(PlaceRow(row));
-    samples.push_back(SampleOf(works.back()->place));
-  }
-  dataset_.WillPlan(samples);
+  for (uint64_t row = 0; row < rows; ++row) works.push_back(PlaceRow(row));
   const auto ragged =
       static_cast<size_t>(std::ranges::count_if(dataset_.arrays(), &SampleArray::ragged));
   std::vector<uint64_t> bytes;
@@ -92,6 +91,28 @@ void Sampler::OpenBatch(uint64_t rows) {
     planned_[row].group_output_bytes = layout_->bytes();
     works[row]->layout = layout_;
   }
+}
+
+// This batch's samples and those of the next few, of this epoch.
+void Sampler::AnnounceAhead() {
+  std::vector<uint64_t> samples;
+  if (options_.external) {
+    for (const SuppliedBatch& batch : supplied_) {
+      for (const uint64_t sample : batch.samples) samples.push_back(SampleOf({0, sample, 0}));
+      if (samples.size() >= kAnnounced) break;
+    }
+  } else {
+    auto slice = slice_;
+    const uint64_t end = order_.EpochSamples(epoch_);
+    for (uint64_t at = position_; slice; at += slice->global_samples) {
+      slice = order::SliceAt(options_.slicing, end, at);
+      if (!slice || (at > position_ && samples.size() + slice->rows > kAnnounced)) break;
+      for (uint64_t row = 0; row < slice->rows; ++row) {
+        samples.push_back(SampleOf(order_.At(epoch_, order::RowOf(*slice, end, row).position)));
+      }
+    }
+  }
+  dataset_.WillPlan(samples);
 }
 
 std::shared_ptr<SampleWork> Sampler::PlaceRow(uint64_t row) {

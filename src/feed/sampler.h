@@ -69,6 +69,7 @@ class Sampler : public plan::ScheduleSource {
  private:
   bool NextSlice();
   void OpenBatch(uint64_t rows);
+  void AnnounceAhead();
   std::shared_ptr<SampleWork> PlaceRow(uint64_t row);
   std::shared_ptr<SampleWork> PlaceSupplied(uint64_t row) const;
   plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
