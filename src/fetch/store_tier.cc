@@ -59,6 +59,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     store::ObjectStore* store = nullptr;
     store::ObjectStore::OpId op = 0;
     std::string etag;
+    uint64_t object_size = 0;  // 0: not known
     Time asked{};
     bool done = false;
   };
@@ -73,6 +74,7 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     }
     store::ReadRequest request;
     request.key = std::move(read.object->key);
+    read.object_size = read.object->size;
     request.etag = read.etag = std::move(read.object->etag);
     request.version_id = std::move(read.object->version_id);
     request.range = read.piece.extent.range;
@@ -95,7 +97,12 @@ class StoreTier::Group : public std::enable_shared_from_this<Group> {
     read.done = true;
     Answer answer{.piece = i, .extent = read.piece.extent, .status = {}, .report = {}};
     answer.report.total = read.store->executor().Now() - read.asked;
-    if (result.ok()) {
+    if (result.ok() && read.object_size != 0 && result->object_size != read.object_size) {
+      answer.status =
+          Status(Code::kDataLoss,
+                 fmt::format("the answer is of an object of {} bytes, the catalog's has {}",
+                             result->object_size, read.object_size));
+    } else if (result.ok()) {
       answer.report.first_byte = result->first_byte;
       answer.report.attempts = result->attempts;
       answer.report.hedged = result->hedged;

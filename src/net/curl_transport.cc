@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "base/assert.h"
 #include "net/detail/request.h"
 #include "net/detail/response.h"
+#include "net/proxy.h"
 
 namespace forebay::net {
 namespace {
@@ -36,8 +38,16 @@ bool IsNear(std::string_view url) {
   std::string_view host = url.substr(begin, url.find_first_of("/?", begin) - begin);
   if (host.starts_with("[::1]") || host.starts_with("[fd00:ec2:")) return true;
   host = host.substr(0, host.find(':'));
-  return host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") ||
-         host.starts_with("169.254.");
+  return IsLoopbackHost(host) || host.starts_with("169.254.");
+}
+
+// libcurl reads http_proxy in small letters alone; see ProxyRules. Null: there is none.
+const char* HttpProxyInCapitals() {
+  const char* small = std::getenv("http_proxy");
+  const char* capitals = std::getenv("HTTP_PROXY");
+  if ((small != nullptr && *small != '\0') || std::getenv("REQUEST_METHOD") != nullptr)
+    return nullptr;
+  return capitals != nullptr && *capitals != '\0' ? capitals : nullptr;
 }
 
 Code CodeOf(CURLcode result) {
@@ -323,7 +333,12 @@ void CurlTransport::SetOptions(Transfer& transfer) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_bundle.c_str());
     curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
   }
-  if (IsNear(request.url)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (IsNear(request.url)) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  } else if (const char* proxy = HttpProxyInCapitals();
+             proxy != nullptr && request.url.starts_with("http://")) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, proxy);
+  }
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &OnHeaderLine);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &OnBodyBytes);

@@ -50,7 +50,8 @@ bool IsLoopbackHost(std::string_view host) {
 ProxyRules::ProxyRules(const Variables& variables) {
   const auto is_set = [&](const char* name) { return !variables(name).empty(); };
   const bool all = is_set("all_proxy") || is_set("ALL_PROXY");
-  http_ = is_set("http_proxy") || all;
+  // In capitals it may be a header of a request that a CGI program serves.
+  http_ = is_set("http_proxy") || (is_set("HTTP_PROXY") && !is_set("REQUEST_METHOD")) || all;
   https_ = is_set("https_proxy") || is_set("HTTPS_PROXY") || all;
   std::string list = variables("no_proxy");
   if (list.empty()) list = variables("NO_PROXY");
@@ -61,6 +62,8 @@ ProxyRules::ProxyRules(const Variables& variables) {
     const size_t end = std::min(rest.find_first_of(", \t"), rest.size());
     std::string_view name = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (name == "*") excluded_all_ = true;
+    if (name.starts_with('*')) name.remove_prefix(1);
     if (name.starts_with('.')) name.remove_prefix(1);
     if (name.ends_with('.')) name.remove_suffix(1);
     if (!name.empty()) excluded_.emplace_back(name);

@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "sys/fd.h"
@@ -172,6 +175,18 @@ Result<std::vector<std::string>> SplitCommand(const std::string& command) {
   if (quote != 0) return Status(Code::kInvalidArgument, "a quote without its end");
   if (inside) words.push_back(std::move(word));
   return words;
+}
+
+std::vector<std::string> EnvironmentStrings() {
+  std::vector<std::string> all;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) all.emplace_back(*one);
+  std::ranges::sort(all);
+  return all;
+}
+
+std::string CurrentFolder() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
 }
 
 }  // namespace forebay::sys

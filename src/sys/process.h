@@ -22,6 +22,11 @@ struct ProcessResult {
 Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration limit,
                                  size_t max_output, const std::atomic<bool>& stop);
 
+// What a program that is run here sees of where it runs: NAME=VALUE of the environment, sorted, and
+// the current folder, "" when it has gone.
+std::vector<std::string> EnvironmentStrings();
+std::string CurrentFolder();
+
 // Splits a command line at blanks as a shell does: '...' and "..." keep them, \ the next character.
 // Nothing is expanded. kInvalidArgument for a quote without its end.
 Result<std::vector<std::string>> SplitCommand(const std::string& command);

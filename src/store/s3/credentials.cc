@@ -6,17 +6,19 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "base/log.h"
 #include "store/s3/credentials/profile.h"
 #include "store/s3/credentials/spec.h"
+#include "sys/process.h"
+#include "sys/small_file.h"
 
 namespace forebay::store::s3 {
 namespace {
+
+constexpr size_t kFileMost = 4 << 20;  // of a profile or a token
 
 std::string FirstOf(std::initializer_list<std::string> candidates) {
   for (const std::string& candidate : candidates) {
@@ -49,11 +51,26 @@ std::string OneOf(const char* name, const std::string& text,
   return otherwise;
 }
 
+// Variables in which the processes of one job differ, and those of a terminal: they do not decide
+// whose keys a program gives.
+bool IsOfOneRank(std::string_view variable) {
+  static constexpr std::string_view kBegins[] = {
+      "RANK=",  "LOCAL_RANK=", "GROUP_RANK=", "ROLE_RANK=", "NODE_RANK=", "TORCHELASTIC_",
+      "OMPI_",  "PMI_",        "PMIX_",       "PRTE_",      "MPI_",       "MV2_",
+      "I_MPI_", "PALS_",       "SLURM_",      "HYDRA_",     "JSM_",       "RAY_",
+      "CUDA_",  "NCCL_",       "OMP_",        "MASTER_",    "PWD=",       "OLDPWD=",
+      "SHLVL=", "_=",          "TERM",        "COLUMNS=",   "LINES=",     "WINDOWID=",
+      "SSH_",   "TMUX",        "FOREBAY_",    "PYTEST_",    "HOSTNAME="};
+  return std::ranges::any_of(kBegins,
+                             [&](std::string_view begin) { return variable.starts_with(begin); });
+}
+
 std::string EndpointOf(const StoreOptions& options, const Environment& environment,
                        const Profiles& profiles, const std::string& profile) {
   if (!options.endpoint_url.empty()) return options.endpoint_url;
   const std::string configured = ConfiguredEndpoint("s3", environment, profiles, profile);
   if (!configured.empty()) return configured;
+  if (environment.IsTrue("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")) return "";
   const std::string other = environment.Text("S3_ENDPOINT_URL");
   if (!other.empty()) {
     Log(LogLevel::kWarn,
@@ -99,10 +116,19 @@ Environment Environment::Process() {
             return value;
           },
           .file = [](const std::string& path) -> std::optional<std::string> {
-            std::ifstream in(path, std::ios::binary);
-            if (!in) return std::nullopt;
-            return std::string(std::istreambuf_iterator<char>(in), {});
-          }};
+            Result<std::optional<std::string>> text = sys::ReadSmallFile(path, kFileMost);
+            if (text.ok()) return *std::move(text);
+            Log(LogLevel::kWarn, "passed over: " + text.status().ToString());
+            return std::nullopt;
+          },
+          .surroundings =
+              [] {
+                std::string text = sys::CurrentFolder();
+                for (const std::string& one : sys::EnvironmentStrings()) {
+                  if (!IsOfOneRank(one)) text += "\n" + one;
+                }
+                return text;
+              }};
 }
 
 std::string ConfiguredEndpoint(const std::string& service, const Environment& environment,

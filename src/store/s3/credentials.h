@@ -23,8 +23,13 @@ struct Credentials {
 struct Environment {
   // The variable's value; none when unset. An empty value counts as unset everywhere here.
   std::function<std::optional<std::string>(const std::string& name)> variable;
-  // The file's content; none when there is no such file or it cannot be read.
+  // The file's content; none when there is no such file, or, with a line of log, when it cannot be
+  // read.
   std::function<std::optional<std::string>(const std::string& path)> file;
+
+  // What a program that is run from here sees, beyond single variables: for telling apart what two
+  // processes would be given by it. Unset: nothing.
+  std::function<std::string()> surroundings = nullptr;
 
   static Environment Process();
   // The variable's value, or "".

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "store/s3/credentials/spec.h"
 #include "testing/fake_environment.h"
 
@@ -17,7 +19,7 @@ Environment Fake(Texts variables, Texts files = {}) {
 constexpr char kCredentialsFile[] =
     "# comment\r\n[default]\naws_access_key_id = DEFAULTID\naws_secret_access_key=s3cr=t/+  \n"
     "\n[ work ]\naws_access_key_id=WORKID ; mine\naws_secret_access_key=ws\n"
-    "aws_session_token = wt\n[half]\naws_access_key_id = HALFID\n[empty]\n";
+    "AWS_Session_Token: wt\n[half]\naws_access_key_id = HALFID\n[empty]\n";
 constexpr char kConfigFile[] =
     "[default]\nregion = eu-north-1\n[profile work]\nregion=ap-south-1\nmax_attempts = 9\n"
     "s3 =\n  addressing_style = virtual\n  endpoint_url = http://nested\nca_bundle = /ca.pem\n"
@@ -74,6 +76,29 @@ TEST(AwsConfig, profiles_are_read_as_the_aws_tools_read_them) {
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->credentials.access_key_id, "SPACEID");
   EXPECT_EQ(config->region, "us-east-1");
+}
+
+// Whose keys a program gives may depend on all that it sees; not on which rank of a job asks.
+TEST(AwsConfig, a_programs_keys_are_shared_by_equal_surroundings_alone) {
+  const Texts files{{"/home/u/.aws/config", "[default]\ncredential_process = ./keys\n"}};
+  const auto identity = [&](const char* team) {
+    Environment environment = Fake({}, files);
+    environment.surroundings = [team] { return std::string("TEAM=") + team; };
+    const auto config = LoadAwsConfig({}, environment);
+    EXPECT_TRUE(config.ok()) << config.status().ToString();
+    return config.ok() && config->fetched_by ? config->fetched_by->Identity() : "";
+  };
+  EXPECT_EQ(identity("a"), identity("a"));
+  EXPECT_NE(identity("a"), identity("b"));
+  const auto process = Environment::Process();
+  ::setenv("RANK", "1", 1);
+  const std::string one = process.surroundings();
+  ::setenv("RANK", "2", 1);
+  EXPECT_EQ(process.surroundings(), one);
+  ::setenv("FOO_TEAM", "b", 1);
+  EXPECT_NE(process.surroundings(), one);
+  ::unsetenv("RANK");
+  ::unsetenv("FOO_TEAM");
 }
 
 TEST(AwsConfig, a_profile_asked_for_outranks_the_keys_in_the_environment) {

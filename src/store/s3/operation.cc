@@ -19,9 +19,9 @@ constexpr int64_t kSkewRefused_s = 900;  // beyond which S3 refuses a signature
 
 // Codes that new credentials mend. An unknown key may be one that has just been made, or that a
 // rotation has just removed.
-constexpr std::array<std::string_view, 5> kStaleCredentials{"ExpiredToken", "ExpiredTokenException",
-                                                            "InvalidToken", "TokenRefreshRequired",
-                                                            "InvalidAccessKeyId"};
+constexpr std::array<std::string_view, 6> kStaleCredentials{
+    "ExpiredToken",         "ExpiredTokenException", "InvalidToken",
+    "TokenRefreshRequired", "InvalidAccessKeyId",    "SignatureDoesNotMatch"};
 
 bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307; }
 

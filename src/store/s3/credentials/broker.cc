@@ -12,8 +12,9 @@ namespace {
 
 constexpr char kVersion[] = "1";
 constexpr int64_t kAdvisory = 15 * 60;
-// Credentials that never end are asked for again after this.
-constexpr int64_t kEndless = 60 * 60;
+// Who gives credentials without an end says nothing about when others will be right: they serve the
+// start of a job.
+constexpr int64_t kEndless = 5 * 60;
 constexpr int64_t kLongestBackoff = 60;
 constexpr int64_t kOutageOver = 600;
 // The holder of the lock may be slow, as the service is; stopped for good it must not hold us.

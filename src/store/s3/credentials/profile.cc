@@ -40,6 +40,12 @@ std::string_view WithoutComment(std::string_view line) {
   return line;
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return lower;
+}
+
 std::string Find(const IniFile& file, std::string_view section, std::string_view key) {
   const auto found = file.find(section);
   if (found == file.end()) return "";
@@ -65,9 +71,10 @@ IniFile ParseIni(std::string_view text) {
       parent.clear();
       continue;
     }
-    const size_t equals = line.find('=');
+    // Python's configparser, and so botocore, takes either mark and keys of either case.
+    const size_t equals = line.find_first_of("=:");
     if (equals == line.npos || section == nullptr) continue;
-    const std::string key(Trim(line.substr(0, equals)));
+    const std::string key = Lower(Trim(line.substr(0, equals)));
     const std::string value(Trim(line.substr(equals + 1)));
     if (indented && !parent.empty()) {
       (*section)[parent + "." + key] = value;

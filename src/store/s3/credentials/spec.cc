@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/proxy.h"
+
 #include "store/s3/credentials/service_call.h"
 
 namespace forebay::store::s3 {
@@ -120,9 +122,11 @@ Result<Found> Chooser::FromConfigFile(const std::string& profile) const {
 Found Chooser::FromProcess(const std::string& profile) const {
   std::string command = p_.Get(profile, "credential_process");
   if (command.empty()) return std::nullopt;
-  return CredentialSpec{.kind = Kind::kProcess,
-                        .name = fmt::format("the credential_process of profile '{}'", profile),
-                        .command = std::move(command)};
+  return CredentialSpec{
+      .kind = Kind::kProcess,
+      .name = fmt::format("the credential_process of profile '{}'", profile),
+      .command = std::move(command),
+      .surroundings = r_.environment.surroundings ? r_.environment.surroundings() : ""};
 }
 
 Result<Found> Chooser::FromWebIdentity(const std::string& profile) const {
@@ -211,9 +215,11 @@ Result<Found> Chooser::FromContainer() const {
   std::string host = parts->host;
   const size_t port = host.find_last_of(':');
   if (port != host.npos && host.find(']', port) == host.npos) host.resize(port);
+  std::string_view bare(host);
+  if (bare.starts_with('[') && bare.ends_with(']')) bare = bare.substr(1, bare.size() - 2);
   // In the clear only to this machine and to the two agents: the answer is a secret.
-  const bool near = host == "localhost" || host.starts_with("127.") || host == "[::1]" ||
-                    host == "169.254.170.2" || host == "169.254.170.23" || host == "[fd00:ec2::23]";
+  const bool near = net::IsLoopbackHost(bare) || host == "169.254.170.2" ||
+                    host == "169.254.170.23" || host == "[fd00:ec2::23]";
   if (parts->scheme == "http" && !near) {
     return Wrong(
         fmt::format("{} names {} over plain http: only this machine and the container "
@@ -367,9 +373,9 @@ Result<CredentialSpec> Chooser::Choose() {
 
 std::string CredentialSpec::Identity() const {
   std::string text = fmt::format("kind={}", static_cast<int>(kind));
-  for (const std::string* part :
-       {&fixed.access_key_id, &command, &url, &region, &token_file, &role_arn, &session_name,
-        &external_id, &duration_s, &sso_account_id, &sso_role_name, &sso_cache_file}) {
+  for (const std::string* part : {&fixed.access_key_id, &command, &surroundings, &url, &region,
+                                  &token, &token_file, &role_arn, &session_name, &external_id,
+                                  &duration_s, &sso_account_id, &sso_role_name, &sso_cache_file}) {
     text += fmt::format("\n{}:{}", part->size(), *part);
   }
   if (base) text += "\nbase " + base->Identity();

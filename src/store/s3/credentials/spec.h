@@ -29,6 +29,7 @@ struct CredentialSpec {
   Credentials fixed;
 
   std::string command;
+  std::string surroundings;  // that it runs in: it may look at them
   std::string url;         // also of the STS or SSO service
   std::string region;      // to sign for; of SSO its own
   std::string token;       // of a container, from the environment; a secret
@@ -47,7 +48,7 @@ struct CredentialSpec {
   std::shared_ptr<const CredentialSpec> base;
   std::string tried;  // what was looked at before, for the message when this has nothing
 
-  // All that decides which keys come out, and no secret (but in a form that needs hashing).
+  // All that decides which keys come out; a secret itself: it is for hashing.
   std::string Identity() const;
 };
 
