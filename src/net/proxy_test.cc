@@ -20,7 +20,8 @@ TEST(ProxyRules, apply_to_the_scheme_of_their_variable) {
   EXPECT_TRUE(Rules({{"HTTP_PROXY", "http://p:1"}}).Applies(false, "s3.test"));
   EXPECT_FALSE(Rules({{"HTTP_PROXY", "http://p:1"}, {"REQUEST_METHOD", "GET"}}).any());
   for (const char* list : {"*.test", "a, *", "x,.test"}) {
-    EXPECT_FALSE(Rules({{"http_proxy", "p"}, {"NO_PROXY", list}}).Applies(false, "s3.test")) << list;
+    EXPECT_FALSE(Rules({{"http_proxy", "p"}, {"NO_PROXY", list}}).Applies(false, "s3.test"))
+        << list;
   }
   const ProxyRules http = Rules({{"http_proxy", "http://p:1"}});
   EXPECT_TRUE(http.Applies(false, "s3.test"));

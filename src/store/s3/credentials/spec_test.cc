@@ -226,7 +226,8 @@ TEST(ChooseCredentials, a_container_may_be_asked_in_the_clear_only_near_by) {
     EXPECT_EQ(spec->token_file, "/f");
   }
   for (const char* uri : {"http://example.com/x", "http://10.0.0.1/x", "http://169.254.169.254/x",
-                          "http://127.0.0.1@evil/x", "http://127.0.0.1.evil.com/x", "ftp://127.0.0.1/x", "nonsense"}) {
+                          "http://127.0.0.1@evil/x", "http://127.0.0.1.evil.com/x",
+                          "ftp://127.0.0.1/x", "nonsense"}) {
     EXPECT_EQ(choose(uri).code(), Code::kPermissionDenied) << uri;
   }
   EXPECT_EQ(Choose({{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "x"}}).code(),
