@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "command.h"
@@ -318,7 +319,7 @@ int ExitCodeFor(const Status& status) {
       if (unanswered) return kExitEnvironment;
       return detail.attempt > 0 ? kExitService : kExitUsage;
     case Code::kPermissionDenied:
-      return answered || (!asked_s3 && detail.attempt > 0) ? kExitService : kExitEnvironment;
+      return answered ? kExitService : kExitEnvironment;
     case Code::kNotFound:
     case Code::kPreconditionFailed:
     case Code::kDataLoss:
@@ -394,7 +395,9 @@ int RunApp(int argc, char** argv, CommandList commands) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    std::ostringstream text;
+    app.exit(success, text, text);
+    return WriteOut(text.str()) ? kExitOk : kExitOther;
   } catch (const CLI::ParseError& error) {
     std::string message = error.what();
     if (app.get_subcommands().empty()) message = NoCommand(app, message);

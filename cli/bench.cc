@@ -70,6 +70,14 @@ class Bench : public Command {
       return context.FailUsage(status.message());
     }
     if (!status.ok()) return context.Fail(status);
+    if (cells_ == 0) {
+      for (const SweepTarget& target : sweep.targets()) {
+        for (const std::string& note : target.notes) {
+          WriteErr(fmt::format("forebay bench: {}: left out: {}\n", target.root, note));
+        }
+      }
+      return context.FailUsage("nothing was measured");
+    }
     if (shown != kExitOk) return shown;
     return errors_ > 0 ? kExitFailed : kExitOk;
   }

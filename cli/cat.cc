@@ -37,9 +37,9 @@ class Cat : public Command {
       offset = has_first_ ? first_ : object->size - std::min(last_, object->size);
       if (has_first_ && has_last_) end = std::min(end, last_ + 1);
       if (offset >= end) {
-        return context.Fail(Status(Code::kInvalidArgument,
-                                   fmt::format("the object has only {} bytes", object->size),
-                                   ErrorDetail{.uri = object->uri, .attempt = 1}));
+        return context.Fail(Status(
+            Code::kInvalidArgument, fmt::format("the object has only {} bytes", object->size),
+            ErrorDetail{.uri = object->uri, .attempt = 1, .http_status = 416}));
       }
     }
     return Write(context, *store, *object, offset, end);

@@ -15,7 +15,8 @@ class Cp : public Command {
   void Define(Flags& flags) override {
     flags.Argument("from", &from_, "an object; with -r a prefix or a folder");
     flags.Argument("to", &to_, "its new URI; ending in '/': the name is kept");
-    flags.Flag("-r,--recursive", &recursive_, "every object below");
+    flags.Flag("-r,--recursive", &recursive_,
+               "every object below, except .forebay/ and *.forebay-part");
   }
 
   int Run(const Context& context) override {
@@ -43,24 +44,25 @@ class Cp : public Command {
     for (const ObjectSkip& skip : report->left_out) {
       WriteErr(fmt::format("forebay cp: left out {}: {}\n", skip.uri, skip.why));
     }
-    Print(context, *report);
+    const bool printed = Print(context, *report);
     if (report->objects_failed > 0) return kExitFailed;
+    if (!printed) return kExitOther;
     return report->objects_left_out > 0 ? kExitSkipped : kExitOk;
   }
 
  private:
-  void Print(const Context& context, const CopyReport& report) const {
+  // False: stdout could not be written.
+  bool Print(const Context& context, const CopyReport& report) const {
     if (context.globals.json) {
-      WriteOut(JsonLine("cp")
-                   .Add("from", from_)
-                   .Add("to", to_)
-                   .Add("objects_copied", report.objects_copied)
-                   .Add("objects_skipped", report.objects_skipped)
-                   .Add("objects_failed", report.objects_failed)
-                   .Add("objects_left_out", report.objects_left_out)
-                   .Add("bytes_copied", report.bytes_copied)
-                   .Take());
-      return;
+      return WriteOut(JsonLine("cp")
+                          .Add("from", from_)
+                          .Add("to", to_)
+                          .Add("objects_copied", report.objects_copied)
+                          .Add("objects_skipped", report.objects_skipped)
+                          .Add("objects_failed", report.objects_failed)
+                          .Add("objects_left_out", report.objects_left_out)
+                          .Add("bytes_copied", report.bytes_copied)
+                          .Take());
     }
     std::string text =
         fmt::format("copied {} objects, {}", report.objects_copied, HumanSize(report.bytes_copied));
@@ -72,6 +74,7 @@ class Cp : public Command {
     }
     if (report.objects_failed > 0) text += fmt::format("; {} failed", report.objects_failed);
     context.Note(text);
+    return true;
   }
 
   std::string from_;

@@ -39,7 +39,7 @@ class Ls : public Command {
     if (left_out) return kExitSkipped;
     // An empty bucket or folder is there; a prefix is there only by what begins so.
     if (entries == 0 && IsPrefix(uri_)) {
-      context.Note(fmt::format("nothing is at {}", uri_));
+      WriteErr(fmt::format("forebay ls: nothing is at {}\n", uri_));
       return kExitService;
     }
     return kExitOk;

@@ -4,18 +4,34 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 #include <initializer_list>
 
 namespace forebay::cli {
 namespace {
 
+// A sender that signals both a process and its group means one: `timeout`, a closing terminal.
+constexpr int64_t kOneSignalNs = 200'000'000;
+
 std::atomic<int> g_signal{0};
+std::atomic<int64_t> g_first_ns{0};
 std::atomic<int> g_keepers{0};
 static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// Async-signal-safe: two lock-free atomics and _exit.
+// Async-signal-safe: lock-free atomics, clock_gettime and _exit.
 extern "C" void OnSignal(int signal) {
-  if (g_signal.exchange(signal) != 0 || g_keepers.load() == 0) _exit(128 + signal);
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  if (g_keepers.load() == 0) _exit(128 + signal);
+  int64_t first = 0;
+  if (g_first_ns.compare_exchange_strong(first, now)) {
+    g_signal.store(signal);
+  } else if (now - first >= kOneSignalNs) {
+    _exit(128 + signal);
+  }
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Kill(int signal) const { ::kill(pid_, signal); }
   // Until it has a connection, or is making one.
   void WaitForSocket() const {

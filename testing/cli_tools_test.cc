@@ -46,6 +46,24 @@ TEST_F(CliToolsTest, bench_never_reads_a_place_twice) {
   EXPECT_EQ(Run({"bench", "store", folder_ / "none"}).code, 254);
 }
 
+TEST_F(CliToolsTest, bench_that_measures_nothing_says_why_and_fails) {
+  WriteFile(folder_ / "d/small", "0123456789");
+  WriteFile(folder_ / "d/large", Noise(1 << 20));
+  for (const Args& args :
+       {Args{folder_ / "d/small"}, Args{folder_ / "d/large", "--range", "1TiB"},
+        Args{folder_ / "d/large", "--memory", "1"},
+        Args{folder_ / "d/large", "--range", "512KiB", "--inflight", "8", "--json"}}) {
+    Args all = {"bench", "store"};
+    all.insert(all.end(), args.begin(), args.end());
+    const Ran ran = Run(all);
+    EXPECT_EQ(ran.code, 252) << ::testing::PrintToString(args);
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("left out: "), HasSubstr("nothing was measured")));
+    if (args.back() == "--json") {
+      EXPECT_THAT(ran.err, HasSubstr("--requests 2 asks for them"));
+    }
+  }
+}
+
 TEST_F(CliToolsTest, bench_sweeps_files_and_a_bucket_side_by_side_and_says_what_follows) {
   for (const std::string name : {"a", "b", "c"}) {
     WriteFile(folder_ / ("root/bucket/d/" + name), Noise(8 << 20));

@@ -176,7 +176,9 @@ Status Sweep::Measure(Opened& opened, const Shape& shape, std::span<const Shape>
   }
   const uint64_t requests = RequestsFor(opened, shape, later);
   if (requests == 0) {
-    leave_out("too little data to read no place twice");
+    const uint64_t room = opened.bench->Room(shape.range_bytes) / place_.world;
+    leave_out(fmt::format("too little data to read no place twice: {} requests would fit{}", room,
+                          room > 0 ? fmt::format(", --requests {} asks for them", room) : ""));
     return {};
   }
   const bool limited = options_.seconds > 0 || options_.requests > 0;

@@ -52,7 +52,8 @@ struct CopyReport {
 };
 
 // Thread safety: all methods from any thread. Blocking: up to StoreOptions::request_timeout_ms a
-// request. Errors: as in forebay/status.h, each with uri, range, attempt and request id.
+// request, longer by bytes moved. Errors: as in forebay/status.h, with uri, range, attempt, request
+// id.
 class FOREBAY_API Store {
  public:
   static Result<std::unique_ptr<Store>> Open(const StoreOptions& options);

@@ -161,7 +161,8 @@ Result<BenchRun> RunBenchWork(store::ObjectStore& store, BenchWork work, Duratio
   const sys::ProcessUsage after = sys::UsageOfProcess();
   const bool hopeless = driver.hopeless();
   BenchRun run = driver.TakeRun();
-  run.node_busy_s = sys::NodeBusySeconds() - busy;
+  const double busy_after = sys::NodeBusySeconds();
+  run.node_busy_s = busy_after > 0 ? busy_after - busy : 0;
   run.user_s = after.user_s - before.user_s;
   run.sys_s = after.system_s - before.system_s;
   run.maxrss_kib = after.maxrss_kib;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sys/stream_file.h"
+
 namespace forebay::engine {
 namespace {
 
@@ -12,7 +14,8 @@ namespace {
 // budget of buffers.
 constexpr size_t kThreads = 32;
 constexpr size_t kInFlightLimit = 2 * kThreads;
-constexpr uint64_t kBufferLimitBytes = 256ULL << 20;
+constexpr uint64_t kBufferLimitBytes = kCopyBytesInFlight;
+constexpr uint64_t kStreamBytes = 8ULL << 20;
 constexpr size_t kMaxFailures = 100;
 
 }  // namespace
@@ -43,9 +46,10 @@ Status CopyJob::Start() {
 }
 
 CopyProgress CopyJob::Progress() {
+  const uint64_t under_way = BytesUnderWay();
   const MutexLock lock(mutex_);
   CopyProgress progress = progress_;
-  progress.bytes_done = bytes_done_;
+  progress.bytes_done = std::min(bytes_done_ + under_way, progress.bytes_total);
   progress.objects_done = report_.objects_copied + report_.objects_skipped + report_.objects_failed;
   return progress;
 }
@@ -161,17 +165,59 @@ Status CopyJob::CopyPart(ObjectCopy& copy, uint64_t index) {
   if (range.empty()) return copy.sink->Write(index, {});
   std::unique_ptr<std::byte[]> buffer = TakeBuffer(range.size());
   const MutableBytes bytes(buffer.get(), range.size());
-  Status status = source_
-                      ->Read({.key = copy.info.key,
-                              .etag = copy.info.etag,
-                              .range = range,
-                              .target = {bytes},
-                              .options = {.priority = store::Priority::kBulk}})
-                      .status();
+  Status status = Fetch(copy.info, range, bytes);
   if (status.ok()) status = copy.sink->Write(index, bytes);
   GiveBuffer(std::move(buffer), range.size());
   if (status.ok()) bytes_done_ += range.size();
   return status;
+}
+
+Result<CopyReport> CopyJob::Stream(const store::ObjectInfo& object, const std::string& path) {
+  {
+    const MutexLock lock(mutex_);
+    progress_ = {.bytes_total = object.size, .objects_total = 1};
+  }
+  FB_ASSIGN_OR_RETURN(sys::StreamFile file,
+                      sys::StreamFile::Open(path, [this] { return cancelled_.load(); }));
+  std::vector<std::byte> buffer(std::min(kStreamBytes, object.size));
+  for (uint64_t at = 0; at < object.size; at += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(buffer.size(), object.size - at));
+    FB_RETURN_IF_ERROR(Fetch(object, {at, at + buffer.size()}, buffer));
+    FB_RETURN_IF_ERROR(file.Write(buffer));
+    bytes_done_ += buffer.size();
+  }
+  return CopyReport{.objects_copied = 1, .bytes_copied = object.size};
+}
+
+Status CopyJob::Fetch(const store::ObjectInfo& object, ByteRange range, MutableBytes into) {
+  store::ReadProgress progress;
+  {
+    const MutexLock lock(reads_->mutex);
+    reads_->running[&progress] = 0;
+  }
+  Status status = source_
+                      ->Read({.key = object.key,
+                              .etag = object.etag,
+                              .range = range,
+                              .target = {into},
+                              .progress = &progress,
+                              .options = source_->TransferOptions(kCopyBytesInFlight)})
+                      .status();
+  const MutexLock lock(reads_->mutex);
+  reads_->running.erase(&progress);
+  return status;
+}
+
+uint64_t CopyJob::BytesUnderWay() {
+  // They are written on the store's own thread.
+  source_->async().executor().Post([reads = reads_] {
+    const MutexLock lock(reads->mutex);
+    for (auto& [progress, bytes] : reads->running) bytes = progress->bytes;
+  });
+  const MutexLock lock(reads_->mutex);
+  uint64_t sum = 0;
+  for (const auto& [progress, bytes] : reads_->running) sum += bytes;
+  return sum;
 }
 
 void CopyJob::EndPart(ObjectCopy& copy, Status status) {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ class CopyJob {
   // Objects as a listing gives them; `name`: below the destination's prefix. Blocks while many are
   // in flight. Errors: kCancelled.
   Status Add(const store::ObjectInfo& object, const std::string& name);
+  // One object in order into what is written, never replaced: a device, a FIFO. In place of all
+  // else.
+  Result<CopyReport> Stream(const store::ObjectInfo& object, const std::string& path)
+      FB_EXCLUDES(mutex_);
   void LeaveOut(const store::ListSkip& skip) FB_EXCLUDES(mutex_);
   // Waits for all. Errors: kCancelled. A failed object is in the report.
   Result<CopyReport> Finish();
@@ -40,6 +45,11 @@ class CopyJob {
 
  private:
   struct ObjectCopy;
+  // Reads under way, each with how many bytes of it had come when that was last asked for.
+  struct Reads {
+    Mutex mutex;
+    std::map<const store::ReadProgress*, uint64_t> running FB_GUARDED_BY(mutex);
+  };
   using Task = std::move_only_function<void()>;
 
   Status Start();
@@ -48,6 +58,8 @@ class CopyJob {
   Status Submit(Task task) FB_EXCLUDES(mutex_);
   void CopyWhole(const store::ObjectInfo& object, const std::string& name);
   Status CopyPart(ObjectCopy& copy, uint64_t index);
+  Status Fetch(const store::ObjectInfo& object, ByteRange range, MutableBytes into);
+  uint64_t BytesUnderWay();
   void EndPart(ObjectCopy& copy, Status status);
   void EndObject(ObjectCopy& copy, Status status) FB_EXCLUDES(mutex_);
   void Count(const store::ObjectInfo& object, Status status, bool skipped) FB_EXCLUDES(mutex_);
@@ -62,6 +74,7 @@ class CopyJob {
   std::unique_ptr<CopyDestination> destination_;
   std::atomic<bool> cancelled_{false};
   std::atomic<uint64_t> bytes_done_{0};
+  const std::shared_ptr<Reads> reads_ = std::make_shared<Reads>();
 
   Mutex mutex_;
   std::condition_variable_any changed_;

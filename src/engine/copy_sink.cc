@@ -59,15 +59,25 @@ class FileDestination : public CopyDestination {
     const std::string last = slash == name.npos ? name : name.substr(slash + 1);
     FB_ASSIGN_OR_RETURN(sys::Fd folder, sys::MakeDirectories(folder_, parent, beneath_));
     if (PartFile::IsCopyOf(folder, last, source)) return std::make_unique<DoneSink>(true);
-    if (sys::OpenAt(folder, last, sys::Open::kFolder, true).ok()) {
-      return Status(Code::kInvalidArgument, fmt::format("{} is a folder", name));
-    }
+    FB_RETURN_IF_ERROR(MayReplace(folder, last, name));
     FB_ASSIGN_OR_RETURN(std::unique_ptr<PartFile> file,
                         PartFile::Open(std::move(folder), last, source, kFilePartBytes));
+    if (!file) return std::make_unique<DoneSink>(true);
     return std::make_unique<FileSink>(std::move(file));
   }
 
  private:
+  // A file may be, and a link, which is what gets replaced.
+  static Status MayReplace(const sys::Fd& folder, const std::string& last,
+                           const std::string& name) {
+    const Result<sys::Fd> there = sys::OpenAt(folder, last, sys::Open::kInfo, true);
+    if (!there.ok()) return {};
+    FB_ASSIGN_OR_RETURN(const sys::FileInfo info, sys::InfoOf(*there, name));
+    if (info.regular) return {};
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} is {}", name, info.directory ? "a folder" : "no regular file"));
+  }
+
   // What consoles put into a bucket to show an empty folder.
   Result<std::unique_ptr<CopySink>> BeginFolder(const std::string& name) {
     const std::string path = name.substr(0, name.size() - 1);
@@ -103,12 +113,17 @@ class StoreSink : public CopySink {
   }
 
   Status Write(uint64_t index, ByteView bytes) override {
-    if (etags_.size() == 1) return store_->Put({.key = key_, .body = {bytes}}).status();
+    const store::RequestOptions options =
+        store_->TransferOptions(std::max<uint64_t>(bytes.size(), kCopyBytesInFlight));
+    if (etags_.size() == 1) {
+      return store_->Put({.key = key_, .body = {bytes}, .options = options}).status();
+    }
     FB_ASSIGN_OR_RETURN(const store::PutResult put,
                         store_->PutPart({.key = key_,
                                          .upload_id = upload_id_,
                                          .part_number = static_cast<int>(index + 1),
-                                         .body = {bytes}}));
+                                         .body = {bytes},
+                                         .options = options}));
     etags_[index] = put.etag;
     return {};
   }

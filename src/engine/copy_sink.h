@@ -12,6 +12,9 @@
 
 namespace forebay::engine {
 
+// Of all parts of one copy together, which share its link; a longer part goes alone.
+inline constexpr uint64_t kCopyBytesInFlight = 256ULL << 20;
+
 // Write from any thread, for different parts at the same time; the rest from one.
 class CopySink {
  public:

@@ -152,26 +152,54 @@ Finding JudgeFirstBytes(double cold_s, std::vector<double> warm_s, bool file) {
                            : ""};
 }
 
+namespace {
+
+// Where the store said more than its status does; "" elsewhere.
+std::string FixForAnswer(const Status& status) {
+  const std::string_view text = status.message();
+  const auto says = [text](std::string_view code) { return text.contains(code); };
+  if (says("SignatureDoesNotMatch")) {
+    return "the secret key is not that of the access key: set AWS_SECRET_ACCESS_KEY anew, or a "
+           "proxy on the way changes requests";
+  }
+  if (says("RequestTimeTooSkewed")) return "set this machine's clock: chronyc makestep, or ntpd";
+  if (says("InvalidAccessKeyId")) return "the store does not know AWS_ACCESS_KEY_ID: set another";
+  if (says("ExpiredToken") || says("InvalidToken")) return "get new credentials; these are over";
+  return "";
+}
+
+}  // namespace
+
 std::string FixFor(const Status& status) {
+  const bool answered = status.detail().http_status != 0;
+  if (answered) {
+    if (std::string fix = FixForAnswer(status); !fix.empty()) return fix;
+  } else if (status.detail().uri.starts_with("file:")) {
+    if (status.code() == Code::kNotFound) return "check the path";
+    if (status.code() == Code::kPermissionDenied) {
+      return "let this user read the file and pass through its folders";
+    }
+  }
   switch (status.code()) {
     case Code::kPermissionDenied:
-      return status.detail().http_status != 0 ? "allow s3:ListBucket on the bucket and "
-                                                "s3:GetObject on its objects to who signs; "
-                                                "--request-payer requester where the reader pays"
-                                              : "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-                                                "or a profile, or attach a role; "
-                                                "--no-sign-request for public buckets";
+      return answered ? "allow s3:ListBucket on the bucket and "
+                        "s3:GetObject on its objects to who signs; "
+                        "--request-payer requester where the reader pays"
+                      : "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+                        "or a profile, or attach a role; "
+                        "--no-sign-request for public buckets";
     case Code::kNotFound:
       return "check the bucket's and the object's name, and --endpoint-url";
     case Code::kUnavailable:
+      if (answered) return "the service is in trouble, or restarts: try again in a while";
+      [[fallthrough]];
     case Code::kDeadlineExceeded:
       return "check --endpoint-url, routes, security groups and proxies on the way";
     case Code::kResourceExhausted:
       return "the store asks to slow down: spread keys over prefixes, or start fewer processes";
     case Code::kInvalidArgument:
-      return status.detail().http_status == 0
-                 ? "check --endpoint-url; a certificate of your own needs --ca-bundle FILE"
-                 : "check the region and the endpoint";
+      return !answered ? "check --endpoint-url; a certificate of your own needs --ca-bundle FILE"
+                       : "check the region and the endpoint";
     default:
       return "run again with --log trace to see each request";
   }

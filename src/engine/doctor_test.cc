@@ -48,5 +48,24 @@ TEST(Doctor, every_code_has_a_fix) {
   }
 }
 
+TEST(Doctor, a_fix_is_for_what_the_store_said) {
+  const auto fix = [](Code code, const std::string& text, const std::string& uri, int http) {
+    return FixFor(Status(code, text, {.uri = uri, .attempt = 1, .http_status = http}));
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string s3 = "s3://b/x";
+  EXPECT_TRUE(has(fix(Code::kPermissionDenied, "403 SignatureDoesNotMatch: words", s3, 403),
+                  "AWS_SECRET_ACCESS_KEY"));
+  EXPECT_TRUE(
+      has(fix(Code::kPermissionDenied, "403 RequestTimeTooSkewed: words", s3, 403), "clock"));
+  EXPECT_TRUE(
+      has(fix(Code::kPermissionDenied, "403 AccessDenied: words", s3, 403), "s3:GetObject"));
+  EXPECT_TRUE(has(fix(Code::kUnavailable, "503 ServiceUnavailable", s3, 503), "try again"));
+  EXPECT_TRUE(has(fix(Code::kUnavailable, "connecting", s3, 0), "--endpoint-url"));
+  EXPECT_EQ(fix(Code::kNotFound, "opening x", "file:///x", 0), "check the path");
+}
+
 }  // namespace
 }  // namespace forebay::engine

@@ -14,8 +14,10 @@ namespace {
 constexpr std::string_view kSuffix = ".forebay-part";
 constexpr size_t kHeaderBytes = 4096;
 constexpr uint8_t kDone = 1;
-// A copy that was killed holds its lock until the kernel has taken it apart, buffers and all.
-constexpr auto kLockWait = std::chrono::seconds(1);
+// For a short copy to end, and for one that was killed, which holds its lock until the kernel has
+// taken it apart, buffers and all.
+constexpr auto kLockWait = std::chrono::seconds(3);
+constexpr int kOpenAttempts = 100;
 constexpr const char* kCopyAttribute = "user.forebay.copy";
 
 std::string PartName(const std::string& name) {
@@ -45,22 +47,31 @@ PartFile::PartFile(sys::Fd folder, std::string name, PartSource source, uint64_t
 Result<std::unique_ptr<PartFile>> PartFile::Open(sys::Fd folder, const std::string& name,
                                                  const PartSource& source, uint64_t part_bytes) {
   std::unique_ptr<PartFile> part(new PartFile(std::move(folder), name, source, part_bytes));
-  FB_ASSIGN_OR_RETURN(part->file_,
-                      sys::OpenAt(part->folder_, part->part_name_, sys::Open::kCreate, false));
-  if (!sys::LockWithin(part->file_, kLockWait)) {
+  for (int i = 0; i < kOpenAttempts; ++i) {
+    FB_ASSIGN_OR_RETURN(const bool locked, part->OpenLocked());
+    if (!locked) {
+      // Another copy finished, and renamed it, between our open and our lock.
+      if (IsCopyOf(part->folder_, name, source)) return nullptr;
+      continue;
+    }
+    FB_RETURN_IF_ERROR(part->Prepare());
+    return part;
+  }
+  return Status(Code::kUnavailable, fmt::format("other copies write {} all the time", name));
+}
+
+Result<bool> PartFile::OpenLocked() {
+  FB_ASSIGN_OR_RETURN(file_, sys::OpenAt(folder_, part_name_, sys::Open::kCreate, false));
+  if (!sys::LockWithin(file_, kLockWait)) {
     return Status(Code::kUnavailable,
-                  fmt::format("{} is being written by another copy", part->part_name_));
+                  fmt::format("{} is being written by another copy", part_name_));
   }
-  // The other copy may have finished, and renamed it, between our open and our lock.
-  Result<sys::Fd> again = sys::OpenAt(part->folder_, part->part_name_, sys::Open::kInfo, false);
+  const Result<sys::Fd> again = sys::OpenAt(folder_, part_name_, sys::Open::kInfo, false);
+  if (again.code() == Code::kNotFound) return false;
   FB_RETURN_IF_ERROR(again.status());
-  FB_ASSIGN_OR_RETURN(const sys::FileInfo named, sys::InfoOf(*again, name));
-  FB_ASSIGN_OR_RETURN(const sys::FileInfo opened, sys::InfoOf(part->file_, name));
-  if (named.inode != opened.inode) {
-    return Status(Code::kUnavailable, fmt::format("{} was written by another copy", name));
-  }
-  FB_RETURN_IF_ERROR(part->Prepare());
-  return part;
+  FB_ASSIGN_OR_RETURN(const sys::FileInfo named, sys::InfoOf(*again, name_));
+  FB_ASSIGN_OR_RETURN(const sys::FileInfo opened, sys::InfoOf(file_, name_));
+  return named.inode == opened.inode;
 }
 
 std::string PartFile::Header() const {

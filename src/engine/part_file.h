@@ -24,8 +24,8 @@ class PartFile {
  public:
   // Opens or makes the file for `name` in `folder`. What an earlier copy of the same object version
   // left is kept, unless the machine has been restarted since (what reached the disk is unknown
-  // then). Errors: kUnavailable while another process writes it; one that dies is waited for, a
-  // second at most.
+  // then). Null: another copy has just made the same of it. Errors: kUnavailable while another
+  // process writes it; one that ends is waited for, 3 s at most.
   static Result<std::unique_ptr<PartFile>> Open(sys::Fd folder, const std::string& name,
                                                 const PartSource& source, uint64_t part_bytes);
   PartFile(const PartFile&) = delete;
@@ -45,6 +45,8 @@ class PartFile {
 
  private:
   PartFile(sys::Fd folder, std::string name, PartSource source, uint64_t part_bytes);
+  // False: the file had been given its name before it was locked.
+  Result<bool> OpenLocked();
   std::string Header() const;
   Status Prepare();
 

@@ -14,6 +14,7 @@
 #include "forebay/store.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
+#include "sys/stream_file.h"
 #include "sys/thread.h"
 
 namespace forebay {
@@ -87,13 +88,16 @@ class StoreImpl : public Store {
     return place.store.ReadLarge({.key = place.uri.key,
                                   .etag = etag,
                                   .range = {offset, offset + into.size()},
-                                  .target = {into}});
+                                  .target = {into},
+                                  .options = place.store.TransferOptions(into.size())});
   }
 
   Result<std::string> Put(const std::string& uri, std::span<const std::byte> body) override {
     FB_ASSIGN_OR_RETURN(const Place place, Find(uri, true));
-    FB_ASSIGN_OR_RETURN(store::PutResult put,
-                        place.store.PutLarge({.key = place.uri.key, .body = {body}}));
+    const store::RequestOptions options = place.store.TransferOptions(body.size());
+    FB_ASSIGN_OR_RETURN(
+        store::PutResult put,
+        place.store.PutLarge({.key = place.uri.key, .body = {body}, .options = options}));
     return std::move(put.etag);
   }
 
@@ -173,6 +177,7 @@ class StoreImpl : public Store {
                      const std::function<void(const ObjectSkip&)>& on_skip) {
     if (delimiter.empty()) return WalkAll(place, visit, on_skip);
     store::ListRequest request{.prefix = place.uri.key, .delimiter = delimiter};
+    store::ListTokens tokens;
     for (;;) {
       FB_ASSIGN_OR_RETURN(const store::ListPage page, place.store.List(request));
       for (const std::string& prefix : page.common_prefixes) {
@@ -189,8 +194,10 @@ class StoreImpl : public Store {
         on_skip({.uri = place.store.async().root_uri() + "/" + skip.key, .why = skip.why});
       }
       if (page.next_token.empty()) return {};
-      if (page.next_token == request.continuation_token) {
-        return Status(Code::kDataLoss, "the listing repeats its continuation token");
+      const bool empty =
+          page.objects.empty() && page.common_prefixes.empty() && page.skipped.empty();
+      if (const std::string wrong = tokens.Check(page.next_token, empty); !wrong.empty()) {
+        return Status(Code::kDataLoss, wrong, ErrorDetail{.uri = place.uri.ToString()});
       }
       request.continuation_token = page.next_token;
     }
@@ -223,6 +230,9 @@ class StoreImpl : public Store {
     }
     FB_RETURN_IF_ERROR(info.status());
     std::string prefix = target.uri.key;
+    if (target.uri.scheme == Uri::Scheme::kFile && sys::StreamFile::IsOne("/" + prefix)) {
+      return job.Stream(*info, "/" + prefix);
+    }
     std::string name = LastName(prefix);
     if (IsFolder(target.uri)) {
       if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';

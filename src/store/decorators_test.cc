@@ -187,6 +187,20 @@ TEST_F(DecoratorsTest, retry_gives_every_request_a_deadline_and_keeps_a_nearer_o
   EXPECT_EQ(near.code(), Code::kUnavailable);
 }
 
+TEST_F(DecoratorsTest, retry_leaves_a_transfer_the_deadline_that_its_bytes_need) {
+  const auto store = Retry({.budget = 60s});
+  Outcome outcome;
+  store->StartRead(Request(Priority::kBulk, executor_.Now() + 3600s), outcome.Taker());
+  const Time begun = executor_.Now();
+  EXPECT_EQ(inner_->held.begin()->second.request.options.deadline, begun + 3600s);
+  executor_.Advance(100s);
+  inner_->Answer(Failure(Code::kUnavailable));
+  executor_.Advance(20s);
+  ASSERT_FALSE(inner_->held.empty());  // there is time for another attempt
+  inner_->Answer(ReadResult{});
+  EXPECT_TRUE(outcome.result && outcome.result->ok());
+}
+
 TEST_F(DecoratorsTest, retry_can_be_cancelled_in_an_attempt_and_between_two) {
   auto store = Retry();
   Outcome within;

@@ -41,7 +41,8 @@ ObjectStore::OpId HedgeStore::StartHedged(ReadRequest request, Callback<ReadResu
   read.first.running = true;
   policy_.OnStart();
   ReadRequest first = read.request;
-  first.progress = &read.first.progress;
+  read.first.told = first.progress;
+  if (first.progress == nullptr) first.progress = &read.first.own;
   read.first.op = inner().StartRead(std::move(first), [this, &read](Result<ReadResult> result) {
     OnLeg(read, read.first, std::move(result));
   });
@@ -53,7 +54,7 @@ void HedgeStore::Learn(const Read& read, const Leg& leg) {
   policy_.OnAnswer(leg.result->code() == Code::kResourceExhausted);
   const Time now = executor().Now();
   const uint64_t bytes = read.request.range.size();
-  const Time at = leg.progress.first_byte;
+  const Time at = leg.progress().first_byte;
   if (leg.result->ok()) {
     const uint64_t lessons = policy_.lessons();
     policy_.OnRead(bytes, (at == Time{} ? now : at) - leg.started, now - leg.started);
@@ -78,7 +79,7 @@ void HedgeStore::OnLeg(Read& read, Leg& leg, Result<ReadResult> result) {
   if (decides) {
     inner().Cancel(other.op);
   } else if (&leg == &read.second) {
-    counters_->wasted_bytes += leg.progress.bytes;
+    counters_->wasted_bytes += leg.progress().bytes;
     if (!read.cancelled) LookAt(read, read.granted ? executor().Now() : NextLook(read));
   }
 }
@@ -89,7 +90,7 @@ void HedgeStore::Finish(Read& read) {
   Leg& winner = second_wins ? read.second : read.first;
   if (second_wins) {
     ++counters_->won;
-    counters_->wasted_bytes += read.first.progress.bytes;
+    counters_->wasted_bytes += read.first.progress().bytes;
     size_t at = 0;
     for (const MutableBytes piece : read.request.target) {
       const size_t n = std::min<uint64_t>(piece.size(), (*winner.result)->bytes - at);
@@ -98,7 +99,7 @@ void HedgeStore::Finish(Read& read) {
     }
     (*winner.result)->hedged = true;
   } else if (read.first.result->ok() && read.second.result.has_value()) {
-    counters_->wasted_bytes += read.second.progress.bytes;
+    counters_->wasted_bytes += read.second.progress().bytes;
   }
   buffer_bytes_ -= read.buffer_bytes;
   const auto self = reads_.extract(read.id);
@@ -142,16 +143,16 @@ Time HedgeStore::NextLook(const Read& read) const {
   const bool demand = read.request.options.priority == Priority::kDemand;
   const uint64_t bytes = read.request.range.size();
   const Leg& leg = read.second.running ? read.second : read.first;
-  const bool waits = leg.progress.first_byte == Time{};
+  const bool waits = leg.progress().first_byte == Time{};
   return leg.started +
          (waits ? policy_.FirstByteBound(bytes, demand) : policy_.TotalBound(bytes, demand));
 }
 
 bool HedgeStore::NearlyThere(const Leg& leg, uint64_t bytes, Duration usual) {
-  if (!leg.running || leg.progress.bytes == 0) return false;
-  const double left = static_cast<double>(bytes - std::min(bytes, leg.progress.bytes)) /
-                      static_cast<double>(leg.progress.bytes);
-  const auto so_far = static_cast<double>((executor().Now() - leg.progress.first_byte).count());
+  if (!leg.running || leg.progress().bytes == 0) return false;
+  const double left = static_cast<double>(bytes - std::min(bytes, leg.progress().bytes)) /
+                      static_cast<double>(leg.progress().bytes);
+  const auto so_far = static_cast<double>((executor().Now() - leg.progress().first_byte).count());
   return so_far * left < static_cast<double>(usual.count());
 }
 
@@ -216,7 +217,7 @@ void HedgeStore::StartSecond(Read& read) {
   LookAt(read, NextLook(read));
   ReadRequest second = read.request;
   second.target = read.buffer.Pieces(0, bytes);
-  second.progress = &read.second.progress;
+  second.progress = &read.second.own;
   second.options.other_address = true;
   read.second.op = inner().StartRead(std::move(second), [this, &read](Result<ReadResult> result) {
     OnLeg(read, read.second, std::move(result));

@@ -51,9 +51,12 @@ class HedgeStore final : public Decorator<HedgeStore> {
   struct Leg {
     OpId op = 0;
     Time started{};
-    ReadProgress progress;
+    ReadProgress own;
+    ReadProgress* told = nullptr;  // the caller's, in place of it
     bool running = false;
     std::optional<Result<ReadResult>> result;  // once it is over
+
+    const ReadProgress& progress() const { return told != nullptr ? *told : own; }
   };
   struct Read {
     OpId id = 0;

@@ -21,6 +21,8 @@ constexpr int kMostLooks = 32;  // into the only folder of a folder, and so on
 // When much is waiting, only the parts that are delivered next go on.
 constexpr size_t kFirstParts = 4;
 constexpr size_t kFirstPages = 8;
+// What was deleted may leave pages empty, of a thousand keys each.
+constexpr uint64_t kMostEmptyPages = 10'000;
 
 // Keys that all begin with so much more than their bounds have in common are searched for their
 // end.
@@ -49,6 +51,13 @@ std::string Behind(std::string_view low, size_t at) {
 }
 
 }  // namespace
+
+std::string ListTokens::Check(std::string_view token, bool empty_page) {
+  if (!seen_.insert(HashName(token)).second) return "the listing repeats a continuation token";
+  empty_pages_ = empty_page ? empty_pages_ + 1 : 0;
+  if (empty_pages_ < kMostEmptyPages) return "";
+  return fmt::format("{} pages of the listing in a row hold nothing", empty_pages_);
+}
 
 std::string KeyBetween(std::string_view low, std::string_view high, std::string_view prefix,
                        size_t stem) {
@@ -207,8 +216,10 @@ Status ParallelList::Accept(Part& part, ListPage page) {
   }
   part.token = std::exchange(page.next_token, "");
   part.done = part.token.empty();
-  if (!part.done && !part.tokens.insert(HashName(part.token)).second) {
-    return error("the listing repeats a continuation token");
+  if (!part.done) {
+    const bool empty = page.objects.empty() && page.common_prefixes.empty() && page.skipped.empty();
+    const std::string wrong = part.tokens.Check(part.token, empty);
+    if (!wrong.empty()) return error(wrong);
   }
   page.common_prefixes.clear();
   if (in_order && !part.end.empty() && part.last > part.end) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "store/object_store.h"
@@ -23,6 +24,17 @@ struct ParallelListOptions {
   size_t keys_ahead = 256 * 1024;                    // listed, and not yet consumed; about 40 MB
   Duration page_timeout = std::chrono::seconds(60);  // of a request, where there is no deadline
   RequestOptions request;
+};
+
+// What a listing by continuation tokens must not do: go round in a circle, or on without an end.
+class ListTokens {
+ public:
+  // Of the page that came with `token`; what is wrong, "" nothing.
+  std::string Check(std::string_view token, bool empty_page);
+
+ private:
+  std::unordered_set<uint64_t> seen_;  // hashes
+  uint64_t empty_pages_ = 0;           // in a row
 };
 
 // On the store's executor's thread. The store must outlive it.
@@ -51,13 +63,13 @@ class ParallelList : public std::enable_shared_from_this<ParallelList> {
     std::string after;  // keys behind this one
     std::string end;    // up to and including this one; "": to the end of the prefix
     std::string token;
-    std::string last;                     // the greatest key so far
-    std::unordered_set<uint64_t> tokens;  // hashes of those that were given before
-    std::list<ListPage> pages;            // not delivered
-    size_t keys = 0;                      // in them
-    int listed = 0;                       // pages since it was cut, of which none was the last
-    size_t stem = 0;           // what the first and the last key of a page have in common, bytes
-    bool reaches_end = false;  // there are keys behind its end
+    std::string last;  // the greatest key so far
+    ListTokens tokens;
+    std::list<ListPage> pages;  // not delivered
+    size_t keys = 0;            // in them
+    int listed = 0;             // pages since it was cut, of which none was the last
+    size_t stem = 0;            // what the first and the last key of a page have in common, bytes
+    bool reaches_end = false;   // there are keys behind its end
     ObjectStore::OpId op = 0;
     bool done = false;
     std::string look_at;  // the folder that all of its keys are in; looked for those in it

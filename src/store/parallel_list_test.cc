@@ -252,5 +252,17 @@ TEST(KeyBetween, halves_what_may_be_there_by_the_kind_of_its_characters) {
   EXPECT_EQ(KeyBetween("p/sample-0099", "", "p/", 11), "p/samplf");
 }
 
+TEST(ListTokens, may_not_come_back_nor_bring_nothing_without_an_end) {
+  ListTokens circle;
+  EXPECT_EQ(circle.Check("a", false), "");
+  EXPECT_EQ(circle.Check("b", false), "");
+  EXPECT_EQ(circle.Check("a", false), "the listing repeats a continuation token");
+  ListTokens endless;
+  for (int i = 0; i < 9'999; ++i) ASSERT_EQ(endless.Check(fmt::format("{}", i), true), "") << i;
+  EXPECT_EQ(endless.Check("x", true), "10000 pages of the listing in a row hold nothing");
+  EXPECT_EQ(endless.Check("y", false), "");
+  EXPECT_EQ(endless.Check("z", true), "");
+}
+
 }  // namespace
 }  // namespace forebay::store

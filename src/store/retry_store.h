@@ -18,7 +18,8 @@ namespace forebay::store {
 struct RetryOptions {
   int max_attempts = 5;  // the first included
   Duration budget =
-      std::chrono::seconds(60);  // all attempts and waits, unless a deadline is nearer
+      std::chrono::seconds(60);  // all attempts and waits, unless a deadline is nearer; not of a
+                                 // kBulk request that brings its own, by its bytes
   // The wait before attempt n + 1 is uniform in [0, min(longest, first * 2^(n - 1))].
   Duration first_wait = std::chrono::milliseconds(50);
   Duration first_wait_throttled = std::chrono::milliseconds(150);  // after kResourceExhausted
@@ -113,6 +114,8 @@ ObjectStore::OpId RetryStore::RunOp(Verb verb, StartMethod<Request, T> start, Re
   op->verb = verb;
   op->started = executor().Now();
   op->deadline = std::min(request.options.deadline, op->started + options_.budget);
+  const bool transfer = request.options.priority == Priority::kBulk;
+  if (transfer && request.options.deadline != kNever) op->deadline = request.options.deadline;
   op->start = start;
   op->request = std::move(request);
   op->request.options.deadline = op->deadline;

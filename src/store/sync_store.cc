@@ -19,6 +19,8 @@ namespace {
 // The store keeps the deadline itself; the waiter only steps in when it does not.
 constexpr Duration kGrace = std::chrono::seconds(1);
 constexpr size_t kPartsInFlight = 4;
+constexpr uint64_t kSlowestBytesPerSecond = 16 << 10;
+constexpr uint64_t kLongestSeconds = 100 * 86'400;
 
 // Where a callback leaves its result and a thread waits for it.
 template <class T>
@@ -117,6 +119,12 @@ void SyncStore::CancelAll() const {
       if (const auto list = weak.lock()) list->Cancel();
     }
   });
+}
+
+RequestOptions SyncStore::TransferOptions(uint64_t bytes) const {
+  const uint64_t seconds = std::min<uint64_t>(bytes / kSlowestBytesPerSecond, kLongestSeconds);
+  return {.deadline = store_->executor().Now() + default_timeout_ + std::chrono::seconds(seconds),
+          .priority = Priority::kBulk};
 }
 
 Result<ReadResult> SyncStore::Read(ReadRequest request) const {

@@ -21,6 +21,10 @@ class SyncStore {
                      Duration default_timeout = std::chrono::seconds(60))
       : store_(std::move(store)), default_timeout_(default_timeout) {}
 
+  // For a transfer while `bytes` share the link: bounded by progress (the transport's limits for a
+  // first byte and a stall, the attempts of the retry layer), and at last by a deadline far beyond.
+  RequestOptions TransferOptions(uint64_t bytes) const;
+
   Result<ReadResult> Read(ReadRequest request) const;
   // A long range as several reads in parallel, of one version also when none is pinned. Not
   // clamped.

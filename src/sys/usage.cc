@@ -1,11 +1,15 @@
 #include "sys/usage.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
-#include <fstream>
+#include <sstream>
 #include <string>
+
+#include "sys/fd.h"
 
 namespace forebay::sys {
 namespace {
@@ -25,7 +29,12 @@ ProcessUsage UsageOfProcess() {
 }
 
 double NodeBusySeconds() {
-  std::ifstream in("/proc/stat");
+  // Opened once: whoever asks a second time may have no descriptor left.
+  static const Fd file(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text{};
+  const ssize_t size = ::pread(file.get(), text.data(), text.size() - 1, 0);
+  if (size <= 0) return 0;
+  std::istringstream in(text.data());
   std::string name;
   if (!(in >> name) || name != "cpu") return 0;
   // user nice system idle iowait irq softirq steal; guests are within user.
