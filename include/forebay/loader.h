@@ -95,8 +95,9 @@ struct LoaderState {
   std::vector<SourceState> sources;
   std::vector<MixtureWeights> mixture;  // empty: one source
   std::vector<int64_t> skips;           // positions whose sample this rank replaced
-  // Of the arrays of the rows that this rank was given, padding left out; "": not kept. A sum
-  // modulo 2^64: those of all ranks added up are the run's, whatever ranks and batches there were.
+  // Of the arrays of the rows that this rank was given since it was made or a state was loaded,
+  // padding left out; "": not kept. Loading passes it over. A sum modulo 2^64: those of all ranks
+  // and stretches added up are the run's, whatever ranks and batches there were.
   std::string content;
 };
 

@@ -91,7 +91,8 @@ class Loader:
         on_bad_sample: ``"raise"`` (the failed batch is not consumed: ``next`` tries it again), or
             ``forebay.skip(max=10)``.
         content_digest: True: ``state_dict()["content"]`` is a digest of the arrays that this rank was
-            given, as hex; the ranks' added up modulo 2^64 are the run's. Costs a pass over them.
+            given since it was made or loaded a state, as hex; those of all ranks and stretches
+            added up modulo 2^64 are the run's. Costs a pass over them.
         digest_every: a line of log (level info) with the digests every so many steps.
         timeout: seconds (or ``"30s"``) that ``next`` waits at most, then ``DeadlineExceededError``;
             None: as long as the store's own deadlines let it.
