@@ -48,6 +48,7 @@ Result<Pipe> MakePipe() {
   const int out = output.get();
   FB_ASSIGN_OR_RETURN(Pipe fault, MakePipe());
   const int fault_fd = fault.write.get();
+  const pid_t parent = ::getpid();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -56,6 +57,7 @@ Result<Pipe> MakePipe() {
   if (child == 0) {
     ::setpgid(0, 0);  // so that what it starts can be ended with it
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);  // it died before that was said
     struct sigaction usual{};
     usual.sa_handler = SIG_DFL;
     for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &usual, nullptr);

@@ -30,10 +30,10 @@ struct CredentialSpec {
 
   std::string command;
   std::string surroundings;  // that it runs in: it may look at them
-  std::string url;         // also of the STS or SSO service
-  std::string region;      // to sign for; of SSO its own
-  std::string token;       // of a container, from the environment; a secret
-  std::string token_file;  // re-read at every fetch
+  std::string url;           // also of the STS or SSO service
+  std::string region;        // to sign for; of SSO its own
+  std::string token;         // of a container, from the environment; a secret
+  std::string token_file;    // re-read at every fetch
   std::string role_arn;
   std::string session_name;
   std::string external_id;  // a secret between two parties
