@@ -75,7 +75,7 @@ uint64_t WriteCatalog(const std::filesystem::path& path, uint64_t objects) {
   index.Text(std::string(32, '0'));
   index.Varint(catalog::kLargestSums);
   for (int k = 0; k < catalog::kLargestSums; ++k) index.Varint(uint64_t{1} << (24 + k));
-  uint64_t at = catalog::kFilesHeadBytes;
+  uint64_t at = catalog::kBlockFileHeadBytes;
   size_t real = 0;
   for (uint64_t b = 0; b < blocks; ++b) {
     const auto& block = templates[b % kTemplates];
@@ -89,8 +89,8 @@ uint64_t WriteCatalog(const std::filesystem::path& path, uint64_t objects) {
   index.Word(at);
   const Hash128 hash = HashBytes(index.bytes());
   catalog::Writer head;
-  head.Append(AsBytes(catalog::kFilesMagic));
-  head.Word(catalog::kFilesVersion);
+  head.Append(AsBytes(catalog::kFilesKind.magic));
+  head.Word(catalog::kFilesKind.version);
   head.Word(uint32_t{0});
   head.Word(at + index.size());
   head.Word(at);

@@ -12,7 +12,7 @@
 namespace forebay::fuzz {
 namespace {
 
-using catalog::kFilesHeadBytes;
+using catalog::kBlockFileHeadBytes;
 
 // What a loader does: plans by sizes, reads by keys, asks for bounds.
 void Open(std::vector<std::byte> file) {
@@ -41,7 +41,7 @@ void MakeFit(std::vector<std::byte>& file) {
   uint64_t blocks = 0;
   std::memcpy(&index, file.data() + 24, sizeof(index));
   std::memcpy(&blocks, file.data() + 32, sizeof(blocks));
-  if (index < kFilesHeadBytes || index > file.size()) return;
+  if (index < kBlockFileHeadBytes || index > file.size()) return;
   const uint64_t directory = (std::min<uint64_t>(blocks, file.size()) + 1) * sizeof(uint64_t);
   for (uint64_t b = 0; b < blocks && directory <= file.size() - index; ++b) {
     uint64_t ends[2] = {};
@@ -62,7 +62,7 @@ void MakeFit(std::vector<std::byte>& file) {
 void FilesCatalog(ByteView input) {
   std::vector<std::byte> file(input.begin(), input.end());
   Open(file);
-  if (file.size() < kFilesHeadBytes) return;
+  if (file.size() < kBlockFileHeadBytes) return;
   MakeFit(file);
   Open(std::move(file));
 }

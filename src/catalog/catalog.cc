@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/mutex.h"
+#include "catalog/block_file.h"
 #include "catalog/coding.h"
-#include "catalog/files_catalog.h"
 #include "catalog/video_codec.h"
 
 namespace forebay::catalog {
@@ -34,12 +34,14 @@ class CatalogFile : public Catalog {
 
   Status Parse() {
     if (bytes_.size() < kHeaderBytes) return Damaged(fmt::format("{} bytes", bytes_.size()));
-    if (IsFilesCatalog(bytes_)) {
+    if (AsText(ByteView(bytes_).first(kMagic.size())) != kMagic) {
+      const std::string_view of = CatalogOf(bytes_);
+      if (of.empty()) return Damaged("wrong magic");
       return Status(Code::kInvalidArgument,
-                    "it is a catalog of plain objects: `forebay index --format video` makes one of "
-                    "videos");
+                    fmt::format("it is a catalog of {}: `forebay index --format video` makes one "
+                                "of videos",
+                                of));
     }
-    if (AsText(ByteView(bytes_).first(kMagic.size())) != kMagic) return Damaged("wrong magic");
     Reader head(ByteView(bytes_).subspan(kMagic.size()));
     const auto version = head.Word<uint32_t>();
     if (version != kVersion) {

@@ -11,12 +11,11 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "catalog/coding.h"
+#include "catalog/text_column.h"
 
 namespace forebay::catalog {
 namespace {
 
-constexpr uint32_t kRun = 16;  // texts of which each builds on the one before
-constexpr size_t kCheckBytes = 8;
 constexpr size_t kHeadBytes = 36;
 constexpr size_t kDigest = 16;  // bytes of an MD5
 
@@ -44,26 +43,6 @@ std::vector<std::byte> PackDigests(const std::vector<std::string_view>& texts) {
     }
   }
   return bytes;
-}
-
-// Where each run begins, then the texts: what each has in common with the one before, and the rest.
-std::vector<std::byte> PackTexts(const std::vector<std::string_view>& texts) {
-  Writer starts;
-  Writer entries;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    size_t shared = 0;
-    if (i % kRun == 0) {
-      starts.Word(static_cast<uint32_t>(entries.size()));
-    } else {
-      const std::string_view before = texts[i - 1];
-      const size_t most = std::min(before.size(), texts[i].size());
-      while (shared < most && before[shared] == texts[i][shared]) ++shared;
-    }
-    entries.Varint(shared);
-    entries.Text(texts[i].substr(shared));
-  }
-  starts.Append(entries.bytes());
-  return std::move(starts.bytes());
 }
 
 std::pair<Kind, std::vector<std::byte>> PackColumn(const std::vector<std::string_view>& texts) {
@@ -113,13 +92,10 @@ std::vector<std::byte> PackFiles(const std::vector<FileEntry>& entries) {
   return std::move(block.bytes());
 }
 
-Result<FilesBlock> FilesBlock::Open(ByteView bytes, bool checked) {
+Result<FilesBlock> FilesBlock::Open(ByteView bytes) {
   if (bytes.size() < kHeadBytes) return Damaged("it is cut off");
   Reader head(bytes);
-  const auto check = head.Word<uint64_t>();
-  if (!checked && HashBytes(bytes.subspan(kCheckBytes)).low != check) {
-    return Damaged("its hash differs");
-  }
+  (void)head.Word<uint64_t>();  // the hash
   FilesBlock block;
   block.count_ = head.Word<uint32_t>();
   const auto keys = head.Word<uint32_t>();
@@ -180,22 +156,7 @@ Result<std::string> FilesBlock::TextOf(const Column& column, uint32_t i) const {
     return text;
   }
   if (column.kind != kTexts) return Damaged("a column of an unknown kind");
-  const size_t starts = (count_ + kRun - 1) / kRun * sizeof(uint32_t);
-  if (column.bytes.size() < starts) return Damaged("a column is cut off");
-  uint32_t start = 0;
-  std::memcpy(&start, column.bytes.data() + i / kRun * sizeof(start), sizeof(start));
-  const ByteView entries = column.bytes.subspan(starts);
-  if (start > entries.size()) return Damaged("a run begins behind its column");
-  Reader in(entries.subspan(start));
-  std::string text;
-  for (uint32_t k = i / kRun * kRun; k <= i; ++k) {
-    const uint64_t shared = in.Varint();
-    const std::string rest = in.Text();
-    if (!in.ok() || shared > text.size()) return Damaged("a text is cut off");
-    text.resize(shared);
-    text += rest;
-  }
-  return text;
+  return TextAt(column.bytes, count_, i);
 }
 
 }  // namespace forebay::catalog

@@ -26,9 +26,8 @@ std::vector<std::byte> PackFiles(const std::vector<FileEntry>& entries);
 // A view of a packed block; the bytes outlive it.
 class FilesBlock {
  public:
-  // Looks at the head alone. `checked`: the block's own hash is known to be right. Errors:
-  // kDataLoss.
-  static Result<FilesBlock> Open(ByteView bytes, bool checked);
+  // Looks at the head alone; its hash is known to be right. Errors: kDataLoss.
+  static Result<FilesBlock> Open(ByteView bytes);
 
   uint32_t count() const { return count_; }
   uint64_t SizeOf(uint32_t i) const;  // i < count()

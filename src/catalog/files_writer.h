@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <queue>
 #include <string>
 #include <vector>
 
+#include "catalog/block_file.h"
 #include "catalog/files_catalog.h"
+#include "catalog/largest_sums.h"
 
 namespace forebay::catalog {
 
@@ -32,24 +33,19 @@ class FilesWriter {
     uint64_t samples, blocks;
     std::string hash;
   };
-  void Count(uint64_t size);
   void CloseBlock();
   void CloseGeneration();
-  std::vector<uint64_t> LargestSums();
 
   std::string source_uri_;
   KeyOrder order_;
-  std::vector<std::byte> file_;
-  std::vector<uint64_t> offsets_;  // of the blocks
-  std::vector<uint64_t> checks_;   // of this generation's blocks
+  BlockFileWriter file_;
+  std::vector<uint64_t> checks_;  // of this generation's blocks
   std::vector<Segment> segments_;
   std::vector<FileEntry> block_;
   std::string last_key_;
   uint64_t samples_ = 0;
   uint64_t earlier_ = 0;  // that there were before
-  uint64_t total_bytes_ = 0;
-  // The largest sizes, the least of them on top.
-  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> largest_;
+  LargestSums largest_;
 };
 
 }  // namespace forebay::catalog
