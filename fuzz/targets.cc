@@ -19,6 +19,7 @@ constexpr Target kTargets[] = {
     {"size", &Size},
     {"path_pattern", &PathPattern},
     {"scan", &Scan},
+    {"tar", &Tar},
 };
 
 }  // namespace

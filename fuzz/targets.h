@@ -31,5 +31,6 @@ void KeysAnswer(ByteView input);    // what services and programs that give cred
 void PathPattern(ByteView input);   // lines: pattern, key
 void Size(ByteView input);          // "1.5GiB"
 void Scan(ByteView input);          // a video file of any kind
+void Tar(ByteView input);           // a tar file
 
 }  // namespace forebay::fuzz
