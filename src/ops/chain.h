@@ -47,6 +47,8 @@ class Worker {
   // the field's name), kInvalidArgument (an image that the chain's shapes do not fit).
   virtual Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
                      std::span<const MutableBytes> out) = 0;
+  // How many images so far had damage that was decoded past, as PIL does without a word.
+  virtual uint64_t damaged_images() const = 0;
 };
 
 // Immutable, shared by threads.

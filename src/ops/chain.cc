@@ -1,0 +1,97 @@
+#include "ops/chain.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "ops/compiler.h"
+
+namespace forebay::ops {
+namespace {
+
+Status InField(Status status, const std::string& field) {
+  if (status.ok()) return status;
+  return std::move(status).WithContext(fmt::format("field '{}'", field));
+}
+
+class ProgramWorker : public Worker {
+ public:
+  explicit ProgramWorker(std::shared_ptr<const Program> program)
+      : program_(std::move(program)), fields_(program_->fields) {}
+
+  Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
+             std::span<const MutableBytes> out) override {
+    FB_ASSERT(fields.size() == program_->needed.size() && out.size() == program_->outputs.size());
+    std::ranges::copy(fields, fields_.begin());
+    for (const CopyStep& step : program_->copies) FB_RETURN_IF_ERROR(Copy(step, out));
+    for (const ParseStep& step : program_->parsers) {
+      FB_RETURN_IF_ERROR(InField(Parse(step, out), step.field));
+    }
+    for (const ImageStep& step : program_->images) {
+      FB_RETURN_IF_ERROR(InField(
+          images_.Run(step.plan, sample, fields_[step.source], out[step.output]), step.field));
+      damaged_ += images_.damaged() ? 1 : 0;
+    }
+    return {};
+  }
+  uint64_t damaged_images() const override { return damaged_; }
+
+ private:
+  Status Copy(const CopyStep& step, std::span<const MutableBytes> out) const {
+    const ByteView from = fields_[step.source];
+    const MutableBytes to = out[step.output];
+    if (from.size() != to.size()) {
+      return InField(Status(Code::kDataLoss, fmt::format("it is of {} bytes, and should be of {}",
+                                                         from.size(), to.size())),
+                     step.field);
+    }
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    return {};
+  }
+
+  Status Parse(const ParseStep& step, std::span<const MutableBytes> out) {
+    arrays_.clear();
+    for (const int64_t output : step.outputs) {
+      arrays_.push_back(output < 0 ? MutableBytes() : out[static_cast<size_t>(output)]);
+    }
+    made_.assign(step.fields.size(), ByteView());
+    FB_RETURN_IF_ERROR(step.parser->Parse(fields_[step.source], arrays_, made_));
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (step.fields[i] >= 0) fields_[static_cast<size_t>(step.fields[i])] = made_[i];
+    }
+    return {};
+  }
+
+  const std::shared_ptr<const Program> program_;
+  std::vector<ByteView> fields_;
+  std::vector<MutableBytes> arrays_;  // scratch
+  std::vector<ByteView> made_;        // scratch
+  ImageRunner images_;
+  uint64_t damaged_ = 0;
+};
+
+class ProgramChain : public Chain {
+ public:
+  explicit ProgramChain(Program program)
+      : program_(std::make_shared<const Program>(std::move(program))) {}
+  const std::vector<OutputArray>& outputs() const override { return program_->outputs; }
+  const std::vector<bool>& needed() const override { return program_->needed; }
+  std::unique_ptr<Worker> MakeWorker() const override {
+    return std::make_unique<ProgramWorker>(program_);
+  }
+
+ private:
+  const std::shared_ptr<const Program> program_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Chain>> Chain::Compile(const std::vector<InputField>& inputs,
+                                                    const std::vector<Op>& ops) {
+  FB_ASSIGN_OR_RETURN(Program program, CompileProgram(inputs, ops));
+  return std::shared_ptr<const Chain>(std::make_shared<ProgramChain>(std::move(program)));
+}
+
+}  // namespace forebay::ops

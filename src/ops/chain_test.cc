@@ -1,0 +1,185 @@
+#include "ops/chain.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "testing/ops_images.h"
+
+namespace forebay::ops {
+namespace {
+
+using testing::EncodeJpeg;
+using testing::MakePicture;
+
+const std::vector<Op> kTraining = {
+    DecodeImageOp{},
+    RandomResizedCropOp{.height = 24, .width = 32},
+    RandomHorizontalFlipOp{},
+    NormalizeOp{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}},
+    ToChwOp{},
+    ParseIntOp{}};
+
+using Arrays = std::map<std::string, std::string>;
+
+std::vector<ByteView> Views(const std::vector<std::string>& fields) {
+  std::vector<ByteView> views;
+  for (const std::string& field : fields) views.push_back(AsBytes(field));
+  return views;
+}
+
+// Every output's bytes by name.
+Result<Arrays> RunWith(const Chain& chain, Worker* worker, const std::vector<std::string>& fields,
+                       const SampleIdentity& sample) {
+  const auto views = Views(fields);
+  Arrays arrays;
+  std::vector<MutableBytes> out;
+  for (const OutputArray& output : chain.outputs()) {
+    std::string& bytes = arrays[output.name];
+    bytes.resize(output.raw_of >= 0 ? views[static_cast<size_t>(output.raw_of)].size()
+                                    : output.bytes);
+    out.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
+  }
+  FB_RETURN_IF_ERROR(worker->Run(sample, views, out));
+  return arrays;
+}
+
+Result<Arrays> RunOnce(const Chain& chain, const std::vector<std::string>& fields,
+                       const SampleIdentity& sample = {}) {
+  return RunWith(chain, chain.MakeWorker().get(), fields, sample);
+}
+
+template <class T>
+std::vector<T> ValuesOf(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::vector<std::string> NamesOf(const Chain& chain) {
+  std::vector<std::string> names;
+  for (const OutputArray& output : chain.outputs()) names.push_back(output.name);
+  return names;
+}
+
+TEST(Chain, says_what_comes_out) {
+  const auto chain = Chain::Compile({{"jpg"}, {"cls"}, {"txt"}}, kTraining);
+  ASSERT_TRUE(chain.ok()) << chain.status().ToString();
+  const auto& outputs = (*chain)->outputs();
+  ASSERT_EQ(outputs.size(), 3U);
+  EXPECT_EQ(outputs[0].name, "jpg");
+  EXPECT_EQ(outputs[0].dtype, "float32");
+  EXPECT_EQ(outputs[0].shape, (std::vector<int64_t>{3, 24, 32}));
+  EXPECT_EQ(outputs[0].bytes, 3U * 24 * 32 * 4);
+  EXPECT_EQ(outputs[0].raw_of, -1);
+  EXPECT_EQ(outputs[1].dtype, "int64");
+  EXPECT_EQ(outputs[1].bytes, 8U);
+  EXPECT_EQ(outputs[2].name, "txt");
+  EXPECT_EQ(outputs[2].raw_of, 2);
+  EXPECT_EQ((*chain)->needed(), (std::vector<bool>{true, true, true}));
+}
+
+TEST(Chain, makes_arrays_of_a_record) {
+  const auto chain = Chain::Compile({{"jpg"}, {"cls"}, {"txt"}}, kTraining);
+  ASSERT_TRUE(chain.ok());
+  const auto arrays = RunOnce(**chain, {EncodeJpeg(MakePicture(90, 70, 3, 1)), "17\n", "a text"});
+  ASSERT_TRUE(arrays.ok()) << arrays.status().ToString();
+  EXPECT_EQ(ValuesOf<int64_t>(arrays->at("cls")), (std::vector<int64_t>{17}));
+  EXPECT_EQ(arrays->at("txt"), "a text");
+  for (const float value : ValuesOf<float>(arrays->at("jpg"))) {
+    EXPECT_GE(value, -2.2F);
+    EXPECT_LE(value, 2.7F);
+  }
+}
+
+TEST(Chain, gives_the_same_on_any_worker_and_other_crops_to_other_samples) {
+  const auto chain = Chain::Compile({{"jpg"}, {"cls"}}, kTraining);
+  ASSERT_TRUE(chain.ok());
+  const std::vector<std::string> fields = {EncodeJpeg(MakePicture(90, 70, 3, 1)), "1"};
+  const auto worker = (*chain)->MakeWorker();
+  const SampleIdentity one = {.seed = 7, .epoch = 1, .sample = 2};
+  const auto first = RunWith(**chain, worker.get(), fields, one);
+  for (const SampleIdentity& other : {SampleIdentity{8, 1, 2}, SampleIdentity{7, 2, 2},
+                                      SampleIdentity{7, 1, 3}, SampleIdentity{7, 1, 2, 1}}) {
+    EXPECT_NE(*RunWith(**chain, worker.get(), fields, other), *first);
+  }
+  EXPECT_EQ(*RunOnce(**chain, fields, one), *first);
+  EXPECT_EQ(*RunWith(**chain, worker.get(), fields, one), *first);
+}
+
+TEST(Chain, a_mirrored_image_is_the_other_read_backwards) {
+  const std::vector<std::string> fields = {EncodeJpeg(MakePicture(40, 30, 3, 1))};
+  const auto flipped = [&](double p) {
+    const auto chain = Chain::Compile(
+        {{"jpg"}}, {DecodeImageOp{}, CenterCropOp{20, 20}, RandomHorizontalFlipOp{p}, ToChwOp{}});
+    return (*RunOnce(**chain, fields))["jpg"];
+  };
+  const std::string plain = flipped(0);
+  std::string mirrored = flipped(1);
+  ASSERT_EQ(mirrored.size(), plain.size());
+  for (size_t row = 0; row < mirrored.size(); row += 20) {
+    std::reverse(mirrored.begin() + static_cast<std::ptrdiff_t>(row),
+                 mirrored.begin() + static_cast<std::ptrdiff_t>(row) + 20);
+  }
+  EXPECT_EQ(mirrored, plain);
+}
+
+TEST(Chain, reads_only_the_fields_that_are_wanted) {
+  const auto chain = Chain::Compile({{"jpg"}, {"cls"}, {"txt"}},
+                                    {ParseIntOp{}, RenameOp{"cls", "label"}, SelectOp{{"label"}}});
+  ASSERT_TRUE(chain.ok());
+  EXPECT_EQ((*chain)->needed(), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(NamesOf(**chain), (std::vector<std::string>{"label"}));
+}
+
+TEST(Chain, passes_arrays_of_the_container_on) {
+  const auto chain = Chain::Compile({{"label", "float32", {2}}}, {});
+  ASSERT_TRUE(chain.ok());
+  EXPECT_EQ((*chain)->outputs()[0].bytes, 8U);
+  EXPECT_EQ((*chain)->outputs()[0].raw_of, -1);
+  EXPECT_EQ((*RunOnce(**chain, {"12345678"}))["label"], "12345678");
+  EXPECT_EQ(RunOnce(**chain, {"1234567"}).code(), Code::kDataLoss);
+}
+
+TEST(Chain, refuses_what_has_no_meaning) {
+  const std::vector<std::pair<std::vector<Op>, std::string>> cases = {
+      {{DecodeImageOp{"png"}}, "there is no field 'png'"},
+      {{ParseIntOp{"jpg"}, DecodeImageOp{}, ToChwOp{}}, "no bytes any more"},
+      {{ResizeOp{8, 8}}, "no image has been decoded"},
+      {{DecodeImageOp{}}, "differ in size"},
+      {{DecodeImageOp{}, ResizeOp{8, 0}}, "differ in size"},
+      {{DecodeImageOp{}, ToDtypeOp{}, ResizeOp{8, 8}}, "come before"},
+      {{DecodeImageOp{}, ResizeOp{8, 8}, NormalizeOp{{0.5}, {0.5}}}, "3 channels"},
+      {{DecodeImageOp{}, ResizeOp{8, 8}, ToChwOp{}, ToChwOp{}}, "CHW already"},
+      {{DecodeImageOp{.mode = "unchanged"}, ResizeOp{8, 8}}, "differ in channels"},
+      {{RenameOp{"cls", "jpg"}}, "two fields named 'jpg'"},
+      {{ResizeOp{0, 8}}, "resize: height is 0"},
+      {{SelectOp{{"cls", "cls"}}}, "named twice"}};
+  for (const auto& [ops, text] : cases) {
+    const auto chain = Chain::Compile({{"jpg"}, {"cls"}}, ops);
+    EXPECT_EQ(chain.code(), Code::kInvalidArgument) << text;
+    EXPECT_NE(chain.status().ToString().find(text), std::string::npos) << chain.status().ToString();
+  }
+}
+
+TEST(Chain, damaged_bytes_are_an_error_that_names_the_field) {
+  const auto chain = Chain::Compile({{"jpg"}, {"cls"}}, kTraining);
+  ASSERT_TRUE(chain.ok());
+  const std::string image = EncodeJpeg(MakePicture(60, 50, 3, 1));
+  for (const std::string& bad :
+       {std::string(), std::string("<?xml version"), image.substr(0, image.size() - 2)}) {
+    const auto arrays = RunOnce(**chain, {bad, "1"});
+    EXPECT_EQ(arrays.code(), Code::kDataLoss);
+    EXPECT_NE(arrays.status().ToString().find("field 'jpg'"), std::string::npos);
+  }
+  for (const char* bad : {"", "x", "1.5", "1 2", "9223372036854775808", "+-1", "--1", "0x1"}) {
+    EXPECT_EQ(RunOnce(**chain, {image, bad}).code(), Code::kDataLoss) << bad;
+  }
+  EXPECT_EQ(ValuesOf<int64_t>((*RunOnce(**chain, {image, " -9223372036854775808\n"}))["cls"])[0],
+            INT64_MIN);
+  EXPECT_EQ(ValuesOf<int64_t>((*RunOnce(**chain, {image, "+7"}))["cls"])[0], 7);
+}
+
+}  // namespace
+}  // namespace forebay::ops

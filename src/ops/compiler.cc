@@ -1,0 +1,269 @@
+#include "ops/compiler.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <ranges>
+#include <utility>
+
+#include "ops/dtype.h"
+
+namespace forebay::ops {
+namespace {
+
+Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+
+constexpr int64_t kNone = -1;
+
+// A name that the chain holds at some point, and what it stands for.
+struct Slot {
+  enum class Kind : uint8_t { kBytes, kArray, kImage, kParsed };
+  std::string name;
+  Kind kind = Kind::kBytes;
+  size_t source = 0;  // bytes field, input array, image, or parser
+  size_t result = 0;  // of that parser
+  std::string dtype;
+  std::vector<int64_t> shape;
+};
+
+class Compiler {
+ public:
+  Result<Program> Compile(const std::vector<InputField>& inputs, const std::vector<Op>& ops);
+
+ private:
+  Status AddInputs(const std::vector<InputField>& inputs);
+  Status Add(const Op& op);
+  Status AddParser(const std::string& field, std::unique_ptr<const Parser> parser);
+  Status AddImage(const DecodeImageOp& op);
+  Status AddImageOp(const Op& op);
+  Status Select(const SelectOp& op);
+  Status Rename(const RenameOp& op);
+  Result<size_t> BytesSlot(const std::string& field) const;
+  Result<size_t> FindSlot(const std::string& field) const;
+  Status Emit();
+  Status EmitSlot(const Slot& slot);
+  void DropUnused();
+
+  size_t inputs_ = 0;
+  std::vector<Slot> slots_;
+  Program program_;
+  std::map<std::string, int> random_ops_;  // how many of each name so far
+};
+
+Result<Program> Compiler::Compile(const std::vector<InputField>& inputs,
+                                  const std::vector<Op>& ops) {
+  FB_RETURN_IF_ERROR(AddInputs(inputs));
+  for (size_t i = 0; i < ops.size(); ++i) {
+    FB_RETURN_IF_ERROR(ValidateOp(ops[i]));
+    auto status = Add(ops[i]);
+    if (!status.ok()) {
+      return std::move(status).WithContext(fmt::format("op {}, {}", i + 1, DescribeOp(ops[i])));
+    }
+  }
+  FB_RETURN_IF_ERROR(Emit());
+  DropUnused();
+  return std::move(program_);
+}
+
+Status Compiler::AddInputs(const std::vector<InputField>& inputs) {
+  inputs_ = inputs.size();
+  program_.fields = inputs.size();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputField& input = inputs[i];
+    if (FindSlot(input.name).ok()) return Bad(fmt::format("two fields named '{}'", input.name));
+    const bool array = !input.dtype.empty();
+    if (array && BytesOf(input.dtype, input.shape) == 0) {
+      return Bad(fmt::format("field '{}': an array of {} [{}]", input.name, input.dtype,
+                             fmt::join(input.shape, ", ")));
+    }
+    slots_.push_back({.name = input.name,
+                      .kind = array ? Slot::Kind::kArray : Slot::Kind::kBytes,
+                      .source = i,
+                      .dtype = input.dtype,
+                      .shape = input.shape});
+  }
+  return {};
+}
+
+Status Compiler::Add(const Op& op) {
+  if (const auto* decode = std::get_if<DecodeImageOp>(&op)) return AddImage(*decode);
+  if (const auto* select = std::get_if<SelectOp>(&op)) return Select(*select);
+  if (const auto* rename = std::get_if<RenameOp>(&op)) return Rename(*rename);
+  if (const auto* parse = std::get_if<ParseIntOp>(&op)) {
+    return AddParser(parse->field, MakeIntParser(*parse));
+  }
+  if (std::holds_alternative<ParseNpyOp>(op) || std::holds_alternative<ParseJsonOp>(op) ||
+      std::holds_alternative<ParseExampleOp>(op)) {
+    return Status(Code::kUnimplemented, "this parser is not built in");
+  }
+  return AddImageOp(op);
+}
+
+Result<size_t> Compiler::FindSlot(const std::string& field) const {
+  const auto found = std::ranges::find(slots_, field, &Slot::name);
+  if (found != slots_.end()) return static_cast<size_t>(found - slots_.begin());
+  std::vector<std::string_view> names;
+  for (const Slot& slot : slots_) names.push_back(slot.name);
+  return Bad(fmt::format("there is no field '{}'; there is [{}]", field, fmt::join(names, ", ")));
+}
+
+Result<size_t> Compiler::BytesSlot(const std::string& field) const {
+  FB_ASSIGN_OR_RETURN(const size_t at, FindSlot(field));
+  if (slots_[at].kind == Slot::Kind::kBytes) return at;
+  return Bad(fmt::format("the field '{}' is no bytes any more, but an array", field));
+}
+
+// The results take the place of the field they are made of.
+Status Compiler::AddParser(const std::string& field, std::unique_ptr<const Parser> parser) {
+  FB_ASSIGN_OR_RETURN(const size_t at, BytesSlot(field));
+  ParseStep step{.parser = std::move(parser), .field = field, .source = slots_[at].source};
+  slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(at));
+  const auto& results = step.parser->results();
+  step.outputs.assign(results.size(), kNone);
+  step.fields.assign(results.size(), kNone);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Parsed& result = results[i];
+    if (FindSlot(result.name).ok()) {
+      return Bad(fmt::format("there would be two fields named '{}'", result.name));
+    }
+    const bool bytes = result.dtype == "bytes";
+    if (bytes) step.fields[i] = static_cast<int64_t>(program_.fields);
+    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(at + i),
+                  {.name = result.name,
+                   .kind = bytes ? Slot::Kind::kBytes : Slot::Kind::kParsed,
+                   .source = bytes ? program_.fields : program_.parsers.size(),
+                   .result = i,
+                   .dtype = bytes ? "" : result.dtype,
+                   .shape = result.shape});
+    if (bytes) ++program_.fields;
+  }
+  program_.parsers.push_back(std::move(step));
+  return {};
+}
+
+Status Compiler::AddImage(const DecodeImageOp& op) {
+  FB_ASSIGN_OR_RETURN(const size_t at, BytesSlot(op.field));
+  Slot& slot = slots_[at];
+  program_.images.push_back({.plan = ImagePlan(op), .field = op.field, .source = slot.source});
+  slot.kind = Slot::Kind::kImage;
+  slot.source = program_.images.size() - 1;
+  return {};
+}
+
+// Works on every image that was decoded before, on all with the same random numbers.
+Status Compiler::AddImageOp(const Op& op) {
+  const std::string text = DescribeOp(op);
+  std::string name = text.substr(0, text.find('('));
+  const int before = random_ops_[name]++;
+  if (before > 0) name += fmt::format(".{}", before + 1);
+  bool any = false;
+  for (const Slot& slot : slots_) {
+    if (slot.kind != Slot::Kind::kImage) continue;
+    FB_RETURN_IF_ERROR(program_.images[slot.source].plan.Append(op, name));
+    any = true;
+  }
+  return any ? Status() : Bad("no image has been decoded before it");
+}
+
+Status Compiler::Select(const SelectOp& op) {
+  std::vector<Slot> kept;
+  for (const std::string& field : op.fields) {
+    FB_ASSIGN_OR_RETURN(const size_t at, FindSlot(field));
+    if (std::ranges::find(kept, field, &Slot::name) != kept.end()) {
+      return Bad(fmt::format("the field '{}' is named twice", field));
+    }
+    kept.push_back(slots_[at]);
+  }
+  slots_ = std::move(kept);
+  return {};
+}
+
+Status Compiler::Rename(const RenameOp& op) {
+  FB_ASSIGN_OR_RETURN(const size_t at, FindSlot(op.field));
+  if (op.name != op.field && FindSlot(op.name).ok()) {
+    return Bad(fmt::format("there would be two fields named '{}'", op.name));
+  }
+  slots_[at].name = op.name;
+  return {};
+}
+
+Status Compiler::Emit() {
+  program_.needed.assign(inputs_, false);
+  for (const Slot& slot : slots_) {
+    auto status = EmitSlot(slot);
+    if (!status.ok()) return std::move(status).WithContext(fmt::format("field '{}'", slot.name));
+  }
+  return {};
+}
+
+Status Compiler::EmitSlot(const Slot& slot) {
+  OutputArray output{.name = slot.name, .dtype = slot.dtype, .shape = slot.shape};
+  const size_t index = program_.outputs.size();
+  switch (slot.kind) {
+    case Slot::Kind::kBytes:
+      if (slot.source >= inputs_) {
+        return Bad("bytes of a tf.Example, which differ in size: decode them, or select without");
+      }
+      output.raw_of = static_cast<int64_t>(slot.source);
+      program_.copies.push_back({slot.source, index, slot.name});
+      break;
+    case Slot::Kind::kArray:
+      program_.copies.push_back({slot.source, index, slot.name});
+      break;
+    case Slot::Kind::kParsed:
+      program_.parsers[slot.source].outputs[slot.result] = static_cast<int64_t>(index);
+      break;
+    case Slot::Kind::kImage: {
+      ImageStep& image = program_.images[slot.source];
+      FB_RETURN_IF_ERROR(image.plan.Finish());
+      image.output = index;
+      output.dtype = image.plan.table().dtype();
+      output.shape = image.plan.Shape();
+      break;
+    }
+  }
+  if (output.raw_of < 0) output.bytes = BytesOf(output.dtype, output.shape);
+  program_.outputs.push_back(std::move(output));
+  return {};
+}
+
+// What no output comes from is not run, and not read.
+void Compiler::DropUnused() {
+  std::vector<bool> used(program_.fields, false);
+  for (const CopyStep& copy : program_.copies) used[copy.source] = true;
+  std::vector<bool> live(program_.images.size(), false);
+  for (const Slot& slot : slots_) {
+    if (slot.kind == Slot::Kind::kImage) live[slot.source] = true;
+  }
+  std::vector<ImageStep> images;
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (!live[i]) continue;
+    used[program_.images[i].source] = true;
+    images.push_back(std::move(program_.images[i]));
+  }
+  program_.images = std::move(images);
+  std::vector<ParseStep> parsers;
+  for (ParseStep& step : program_.parsers | std::views::reverse) {
+    bool wanted = false;
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      wanted |= step.outputs[i] != kNone ||
+                (step.fields[i] != kNone && used[static_cast<size_t>(step.fields[i])]);
+    }
+    if (!wanted) continue;
+    used[step.source] = true;
+    parsers.push_back(std::move(step));
+  }
+  std::ranges::reverse(parsers);
+  program_.parsers = std::move(parsers);
+  for (size_t i = 0; i < inputs_; ++i) program_.needed[i] = used[i];
+}
+
+}  // namespace
+
+Result<Program> CompileProgram(const std::vector<InputField>& inputs, const std::vector<Op>& ops) {
+  return Compiler().Compile(inputs, ops);
+}
+
+}  // namespace forebay::ops

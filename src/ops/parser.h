@@ -1,0 +1,38 @@
+// A parser of a field, compiled: what stands between a record's bytes and its arrays.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "forebay/ops.h"
+#include "forebay/status.h"
+
+namespace forebay::ops {
+
+// What a parser makes, in the order of its op: an array of fixed shape, or ("bytes") a field.
+struct Parsed {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+};
+
+// Immutable, shared by threads. Checks all of its input, whoever wants which results.
+class Parser {
+ public:
+  virtual ~Parser() = default;
+  virtual const std::vector<Parsed>& results() const = 0;
+  // Writes each array to its place in `arrays`, which has that array's size or is empty where
+  // nobody wants it, and points `fields` at each bytes result, within `field`. Errors: kDataLoss.
+  virtual Status Parse(ByteView field, std::span<const MutableBytes> arrays,
+                       std::span<ByteView> fields) const = 0;
+};
+
+std::unique_ptr<const Parser> MakeIntParser(const ParseIntOp& op);
+std::unique_ptr<const Parser> MakeNpyParser(const ParseNpyOp& op);
+std::unique_ptr<const Parser> MakeJsonParser(const ParseJsonOp& op);
+std::unique_ptr<const Parser> MakeExampleParser(const ParseExampleOp& op);
+
+}  // namespace forebay::ops
