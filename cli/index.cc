@@ -21,6 +21,9 @@ class Index : public Command {
     flags.Option("--out", &options_.out, "catalog URI (default: SRC/.forebay/catalog.fbc)");
     flags.Choice("--format", &options_.format, {"auto", "video", "files"},
                  "what the objects are; files: each is a sample, none is read");
+    flags.Choice("--s3-data-type", &options_.s3_data_type,
+                 {"S3Prefix", "ManifestFile", "AugmentedManifestFile"},
+                 "files: what SRC names, as SageMaker defines it (default: a folder)");
     flags.Choice("--key-order", &options_.key_order, {"bytes", "listed"},
                  "files: the samples' order: of the keys' bytes, or as the store lists them");
     flags.Flag("--append", &options_.append,

@@ -31,7 +31,12 @@ struct RecordsOptions {
   // "files": every object of the listing is a sample, in an array "bytes" (uint8 [total]) with
   // "offsets" (int64 [B + 1]).
   std::string format = "files";
-  std::string catalog;  // as in ClipsOptions
+  std::string catalog;       // as in ClipsOptions
+  std::string s3_data_type;  // what `uri` names: as it was indexed, see IndexOptions
+  // SageMaker's ShardedByS3Key: of the catalog's objects this host takes `host`, `host` + `hosts`,
+  // `host` + 2 * `hosts`, ...; 1: all of them.
+  int64_t host = 0;
+  int64_t hosts = 1;
 };
 
 // One of the data sets of a run.

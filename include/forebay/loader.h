@@ -157,6 +157,10 @@ class FOREBAY_API Loader {
   virtual Status SampleTimes(size_t source, std::span<const int64_t> samples,
                              std::span<int32_t> scene, std::span<double> times,
                              std::span<double> half_frame) const = 0;
+  // Of plain objects: the keys of samples [first, first + count), relative to the data set's root.
+  // Errors: kInvalidArgument; those of reading the catalog.
+  virtual Result<std::vector<std::string>> SampleNames(size_t source, int64_t first,
+                                                       int64_t count) const = 0;
   // Why the runway is what it is, in one line with its numbers.
   virtual std::string RunwayReason() const = 0;
   // Flat: "forebay_stall_seconds_total" and so on. Zeros before the first Next; after Close, and

@@ -25,6 +25,10 @@ struct IndexOptions {
   // "video"; "files": every object is a sample, and none is read; "auto": video, and files where
   // none of a few objects is one (those that are named like videos before others).
   std::string format = "auto";
+  // What the source names. "": a folder, all that is below it. Else, of files, as SageMaker defines
+  // it: "S3Prefix", all whose keys begin so; "ManifestFile" or "AugmentedManifestFile", the objects
+  // of that list, in its order.
+  std::string s3_data_type;
   // Files only. The order of the samples: "bytes" of their keys, or as "listed" by the store.
   std::string key_order = "bytes";
   // Files only: the objects of the catalog that is there keep their numbers, new ones come behind

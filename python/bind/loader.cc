@@ -108,6 +108,15 @@ class PyLoader {
     RaiseIfError(status);
   }
 
+  std::vector<std::string> SampleNames(size_t source, int64_t first, int64_t count) const {
+    Result<std::vector<std::string>> names = [&] {
+      nb::gil_scoped_release release;
+      return loader_->SampleNames(source, first, count);
+    }();
+    if (!names.ok()) Raise(names.status());
+    return *std::move(names);
+  }
+
   void Supply(const HostArray<const int64_t, 1>& samples) {
     RaiseIfError(loader_->Supply({samples.data(), samples.size()}));
   }
@@ -164,7 +173,10 @@ void BindLoaderOptions(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("uri", &RecordsOptions::uri)
       .def_rw("format", &RecordsOptions::format)
-      .def_rw("catalog", &RecordsOptions::catalog);
+      .def_rw("catalog", &RecordsOptions::catalog)
+      .def_rw("s3_data_type", &RecordsOptions::s3_data_type)
+      .def_rw("host", &RecordsOptions::host)
+      .def_rw("hosts", &RecordsOptions::hosts);
   nb::class_<SourceOptions>(m, "SourceOptions")
       .def(nb::init<>())
       .def_rw("name", &SourceOptions::name)
@@ -266,6 +278,8 @@ void BindLoader(nb::module_& m) {
       .def(
           "scenes", [](const PyLoader& l, size_t source) { return l.loader().scenes(source); },
           nb::arg("source"))
+      .def("sample_names", &PyLoader::SampleNames, nb::arg("source"), nb::arg("first"),
+           nb::arg("count"))
       .def("sample_times", &PyLoader::SampleTimes, nb::arg("source"),
            nb::arg("samples").noconvert(), nb::arg("scene").noconvert(),
            nb::arg("times").noconvert(), nb::arg("half_frame").noconvert())

@@ -86,6 +86,7 @@ void BindIndex(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("out", &IndexOptions::out)
       .def_rw("format", &IndexOptions::format)
+      .def_rw("s3_data_type", &IndexOptions::s3_data_type)
       .def_rw("key_order", &IndexOptions::key_order)
       .def_rw("append", &IndexOptions::append)
       .def_rw("verify", &IndexOptions::verify);

@@ -106,6 +106,10 @@ class Records:
     uri: str
     format: str
     catalog: str | None
+    s3_data_type: str | None
+    attributes: Sequence[str] | None
+    distribution: str
+    host: tuple[int, int] | None
     storage_options: Mapping[str, Any] | None
     def __init__(
         self,
@@ -113,6 +117,10 @@ class Records:
         *,
         format: Literal["files"] = "files",
         catalog: _Uri | None = None,
+        s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] | None = None,
+        attributes: Sequence[str] | None = None,
+        distribution: Literal["FullyReplicated", "ShardedByS3Key"] = "FullyReplicated",
+        host: tuple[int, int] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None: ...
     @property
@@ -239,6 +247,7 @@ def index(
     *,
     out: _Uri | None = None,
     format: Literal["auto", "video", "files"] = "auto",
+    s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] | None = None,
     key_order: Literal["bytes", "listed"] = "bytes",
     append: bool = False,
     verify: Literal["none", "heads", "full"] = "heads",

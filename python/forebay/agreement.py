@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from . import ranks
 from .errors import InvalidArgumentError
 
 WAIT_S = 60.0  # for ranks that start late
@@ -38,7 +39,7 @@ def check(place, summary, modules=None):
         return
     actual = (distributed.get_rank(), distributed.get_world_size())
     if (place.rank, place.world_size) != actual:
-        if place.source == "arguments":
+        if place.source in ("arguments", ranks.HOST_SHARE):
             return
         raise InvalidArgumentError(
             f"this loader was made for rank {place.rank} of {place.world_size} ({place.source}), "

@@ -153,7 +153,10 @@ class Loader:
                 f"dataset={dataset!r} must be a forebay.VideoClips, a forebay.Records or a "
                 "forebay.Mix"
             )
-        place = ranks.find_place(rank, world_size)
+        if rank is None and world_size is None and getattr(dataset, "host", None) is not None:
+            place = ranks.within_host()
+        else:
+            place = ranks.find_place(rank, world_size)
         self._place = place
         self._feed = loader_options.make_feed(self._arguments)
         self._options = loader_options.to_core(self._arguments, place, self._feed, self._steps)
@@ -364,7 +367,11 @@ class Loader:
         sources = loader_options.to_sources(self._dataset)
         self._core = _core.Loader.make(sources, self._options, self._store)
         self._join = None
-        if self._dataset.labels is not None:
+        if isinstance(self._dataset, Records) and self._dataset.labels is not None:
+            from .manifest_join import ManifestJoin
+
+            self._join = ManifestJoin(self._dataset.labels, self._core, self._store)
+        elif self._dataset.labels is not None:
             from .label_join import LabelJoin  # with NumPy, whose import takes longer than ours
 
             self._join = LabelJoin(
@@ -471,7 +478,8 @@ class Loader:
             labels = self._join.join(arrays["_sample"])
         if self._torch is not None:
             arrays = {name: self._to_tensor(name, array) for name, array in arrays.items()}
-            labels = {name: self._torch.from_numpy(array) for name, array in labels.items()}
+            labels = {name: array.tolist() if array.dtype.kind == "U" else
+                      self._torch.from_numpy(array) for name, array in labels.items()}  # fmt: skip
         arrays.update(labels)
         return arrays
 

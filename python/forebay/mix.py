@@ -68,7 +68,7 @@ class Mix:
                 raise InvalidArgumentError(f"Mix: {name!r}: {dataset!r} is no data set")
             if dataset.labels is not None:
                 raise InvalidArgumentError(
-                    f"Mix: {name!r} has labels=, which mixtures do not join: join them by the "
+                    f"Mix: {name!r} has labels, which mixtures do not join: join them by the "
                     "batch's _source and _sample"
                 )
             parts[name] = (dataset, check_weight(name, weight))

@@ -19,6 +19,11 @@ from . import check
 from .errors import InvalidArgumentError
 
 
+#: The source of a place among one host's processes, where each host has data of its own.
+HOST_SHARE = "this host's share"
+_SAGEMAKER_CONFIG = "/opt/ml/input/config/resourceconfig.json"
+
+
 @dataclasses.dataclass(frozen=True)
 class Place:
     rank: int
@@ -148,15 +153,52 @@ def _from_slurm(environ):
     return _checked(environ["SLURM_PROCID"], world_size, "Slurm")
 
 
-def _from_sagemaker(environ, count_gpus):
-    # A training job without a distribution runs its script once on each host. One with a
-    # distribution has torchrun's or Open MPI's variables, and did not come this far.
+def sagemaker_host(environ=None, config=_SAGEMAKER_CONFIG):
+    """(number, hosts) of this host in a SageMaker job, from SM_HOSTS or its resourceconfig.json."""
+    environ = os.environ if environ is None else environ
+    hosts, host = _sagemaker_hosts(environ), environ.get("SM_CURRENT_HOST")
+    if not hosts:
+        try:
+            with open(config, encoding="utf-8") as file:
+                said = json.load(file)
+            hosts, host = said["hosts"], said["current_host"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InvalidArgumentError(
+                "distribution=\"ShardedByS3Key\": neither SM_HOSTS nor SageMaker's "
+                "resourceconfig.json says which host this is: pass host=(number, hosts)"
+            ) from None
+    if host not in hosts:
+        raise InvalidArgumentError(
+            f"the current host {host!r} is not one of {hosts}: pass host=(number, hosts)"
+        )
+    return sorted(hosts).index(host), len(hosts)
+
+
+def within_host(environ=None):
+    """The place among the processes of this host, by the launcher's variables."""
+    environ = os.environ if environ is None else environ
+    pairs = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+             ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"))  # fmt: skip
+    for rank, size in pairs:
+        if rank in environ and size in environ:
+            return _checked(environ[rank], environ[size], HOST_SHARE)
+    return Place(0, 1, HOST_SHARE)
+
+
+def _sagemaker_hosts(environ):
     try:
         hosts = json.loads(environ.get("SM_HOSTS", "[]"))
     except ValueError:
         hosts = None
     if not isinstance(hosts, list):
         raise InvalidArgumentError(f"SM_HOSTS={environ['SM_HOSTS']!r} is no list of hosts")
+    return hosts
+
+
+def _from_sagemaker(environ, count_gpus):
+    # A training job without a distribution runs its script once on each host. One with a
+    # distribution has torchrun's or Open MPI's variables, and did not come this far.
+    hosts = _sagemaker_hosts(environ)
     if len(hosts) < 2:
         return None
     host = environ.get("SM_CURRENT_HOST")

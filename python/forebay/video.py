@@ -6,6 +6,7 @@ import operator
 
 from . import _core, check
 from .errors import InvalidArgumentError
+from .records import S3_DATA_TYPES
 from .storage import to_store_options
 
 
@@ -135,6 +136,7 @@ def index(
     *,
     out=None,
     format="auto",
+    s3_data_type=None,
     key_order="bytes",
     append=False,
     verify="heads",
@@ -147,6 +149,9 @@ def index(
         out: the catalog's URI; None: ``source``/.forebay/catalog.fbc.
         format: ``"video"`` (videos are indexed by range reads), ``"files"`` (every object is a
             sample; none is read), or ``"auto"``: video, and files where nothing is one.
+        s3_data_type: what ``source`` names, as SageMaker defines it: None: a folder; ``"S3Prefix"``:
+            all objects whose keys begin so; ``"ManifestFile"`` or ``"AugmentedManifestFile"``: the
+            objects of that list, in its order. The catalog of one lies beside it.
         key_order: of files: ``"bytes"`` of their keys, or as ``"listed"`` by the store.
         append: of files: those that the catalog has keep their numbers, new ones come behind them.
             One that has changed or is gone is a PreconditionFailedError.
@@ -159,6 +164,8 @@ def index(
     options = _core.IndexOptions()
     options.out = "" if out is None else check.uri("out", out)
     options.format = check.one_of("format", format, ("auto", "video", "files"))
+    if s3_data_type is not None:
+        options.s3_data_type = check.one_of("s3_data_type", s3_data_type, S3_DATA_TYPES)
     options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))
     options.append = check.boolean("append", append)
     options.verify = check.one_of("verify", verify, ("none", "heads", "full"))

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <deque>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -13,9 +15,10 @@ namespace forebay::catalog {
 namespace {
 
 constexpr uint64_t kProgressEvery = 10'000;
+constexpr Duration kHeadTime = std::chrono::seconds(60);
 
-FileEntry EntryOf(const store::ObjectInfo& info, const std::string& prefix) {
-  return {info.key.substr(prefix.size()), info.size, info.etag, info.version_id};
+FileEntry EntryOf(const store::ObjectInfo& info, size_t root_bytes) {
+  return {info.key.substr(root_bytes), info.size, info.etag, info.version_id};
 }
 
 using Entries = std::function<Result<FileEntry>(uint64_t i)>;
@@ -35,7 +38,7 @@ Result<std::vector<FileEntry>> AllSorted(const FilesCatalog& catalog) {
 }
 
 // The listing as a catalog of its own: packed, because it may be of very many.
-Result<std::vector<std::byte>> List(const store::SyncStore& store, const std::string& prefix,
+Result<std::vector<std::byte>> List(const store::SyncStore& store, const FilesPrefix& prefix,
                                     KeyOrder order, const FilesOptions& options,
                                     FilesReport* report) {
   FilesWriter writer(options.source_uri, KeyOrder::kListed);
@@ -47,20 +50,20 @@ Result<std::vector<std::byte>> List(const store::SyncStore& store, const std::st
     sorted = sorted && (writer.added() == 0 || last < info.key);
     last = info.key;
     report->dataset_bytes += info.size;
-    status = writer.Add(EntryOf(info, prefix));
+    status = writer.Add(EntryOf(info, prefix.root_bytes));
     if (status.ok() && writer.added() % kProgressEvery == 0 && options.on_progress &&
         !options.on_progress(writer.added())) {
       status = Status(Code::kCancelled, "indexing was stopped");
     }
     return status.ok();
   };
-  const Status listed = ListDataset(store, prefix, visit, &listing);
+  const Status listed = ListDataset(store, prefix.prefix, visit, &listing);
   report->objects = writer.added() + listing.skipped;
   report->skipped = listing.skipped;
   report->warnings = std::move(listing.warnings);
   FB_RETURN_IF_ERROR(status);
   FB_RETURN_IF_ERROR(listed);
-  if (writer.added() == 0) return NothingThere(store, prefix);
+  if (writer.added() == 0) return NothingThere(store, prefix.prefix);
   if (order == KeyOrder::kBytes && sorted) writer.MarkSorted();
   FB_ASSIGN_OR_RETURN(auto bytes, writer.Finish());
   if (order == KeyOrder::kListed || sorted) return bytes;
@@ -185,18 +188,83 @@ Result<std::vector<std::byte>> Append(const FilesCatalog& earlier, const FilesCa
   return writer.Finish();
 }
 
-}  // namespace
+constexpr size_t kHeadsAtATime = 64;
 
-Result<std::vector<std::byte>> BuildFiles(const store::SyncStore& store, const std::string& prefix,
-                                          const FilesOptions& options, FilesReport* report) {
-  const KeyOrder order = options.append_to ? options.append_to->key_order() : options.order;
-  FB_ASSIGN_OR_RETURN(auto bytes, List(store, prefix, order, options, report));
+std::future<Result<store::ObjectInfo>> StartHead(const store::SyncStore& store,
+                                                 const std::string& key) {
+  auto promise = std::make_shared<std::promise<Result<store::ObjectInfo>>>();
+  std::future<Result<store::ObjectInfo>> answer = promise->get_future();
+  store.async().executor().Post([&store = store.async(), key, promise] {
+    store::HeadRequest head;
+    head.key = key;
+    head.options.deadline = store.executor().Now() + kHeadTime;
+    head.options.priority = store::Priority::kBulk;
+    store.StartHead(std::move(head), [promise](Result<store::ObjectInfo> info) {
+      promise->set_value(std::move(info));
+    });
+  });
+  return answer;
+}
+
+Result<std::vector<std::byte>> Ask(const store::SyncStore& store, const std::string& root,
+                                   const std::vector<std::string>& keys,
+                                   const FilesOptions& options, FilesReport* report) {
+  FilesWriter writer(options.source_uri, KeyOrder::kListed);
+  std::deque<std::future<Result<store::ObjectInfo>>> asked;
+  Status status;
+  size_t next = 0;
+  while (next < keys.size() || !asked.empty()) {
+    while (status.ok() && next < keys.size() && asked.size() < kHeadsAtATime) {
+      asked.push_back(StartHead(store, root + keys[next++]));
+    }
+    if (asked.empty()) break;
+    const Result<store::ObjectInfo> info = asked.front().get();  // bounded by its deadline
+    asked.pop_front();
+    if (!status.ok()) continue;  // the others' answers are only waited for
+    status = info.status();
+    if (!status.ok()) continue;
+    report->dataset_bytes += info->size;
+    status = writer.Add({keys[writer.added()], info->size, info->etag, info->version_id});
+    if (status.ok() && writer.added() % kProgressEvery == 0 && options.on_progress &&
+        !options.on_progress(writer.added())) {
+      status = Status(Code::kCancelled, "indexing was stopped");
+    }
+  }
+  FB_RETURN_IF_ERROR(status);
+  report->objects = writer.added();
+  return writer.Finish();
+}
+
+Result<std::vector<std::byte>> Finish(std::vector<std::byte> bytes, const FilesOptions& options,
+                                      FilesReport* report) {
   if (options.append_to == nullptr) {
     report->added = report->objects - report->skipped;
     return bytes;
   }
   FB_ASSIGN_OR_RETURN(const auto now, FilesCatalog::Open(BytesInMemory(std::move(bytes))));
   return Append(*options.append_to, *now, options, report);
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> BuildFiles(const store::SyncStore& store, const std::string& prefix,
+                                          const FilesOptions& options, FilesReport* report) {
+  return BuildFiles(store, FilesPrefix{prefix, prefix.size()}, options, report);
+}
+
+Result<std::vector<std::byte>> BuildFiles(const store::SyncStore& store, const FilesPrefix& prefix,
+                                          const FilesOptions& options, FilesReport* report) {
+  const KeyOrder order = options.append_to ? options.append_to->key_order() : options.order;
+  FB_ASSIGN_OR_RETURN(auto bytes, List(store, prefix, order, options, report));
+  return Finish(std::move(bytes), options, report);
+}
+
+Result<std::vector<std::byte>> BuildNamedFiles(const store::SyncStore& store,
+                                               const std::string& root,
+                                               const std::vector<std::string>& keys,
+                                               const FilesOptions& options, FilesReport* report) {
+  FB_ASSIGN_OR_RETURN(auto bytes, Ask(store, root, keys, options, report));
+  return Finish(std::move(bytes), options, report);
 }
 
 }  // namespace forebay::catalog

@@ -12,7 +12,7 @@
 namespace forebay::catalog {
 
 struct FilesOptions {
-  std::string source_uri;
+  std::string source_uri;  // the root of the keys, with a final '/'
   KeyOrder order = KeyOrder::kBytes;
   const FilesCatalog* append_to = nullptr;            // its order counts
   std::function<bool(uint64_t objects)> on_progress;  // false: stop with kCancelled
@@ -31,5 +31,20 @@ struct FilesReport {
 // its key), and the store's.
 Result<std::vector<std::byte>> BuildFiles(const store::SyncStore& store, const std::string& prefix,
                                           const FilesOptions& options, FilesReport* report);
+
+// What is listed: all that begins so, below a root that keys are given relative to.
+struct FilesPrefix {
+  std::string prefix;
+  size_t root_bytes = 0;  // of `prefix`
+};
+Result<std::vector<std::byte>> BuildFiles(const store::SyncStore& store, const FilesPrefix& prefix,
+                                          const FilesOptions& options, FilesReport* report);
+
+// The same of objects that are named, in this order, whatever `options` says of it: each is asked
+// for its size and ETag. Errors: kNotFound for one that is not there.
+Result<std::vector<std::byte>> BuildNamedFiles(const store::SyncStore& store,
+                                               const std::string& root,
+                                               const std::vector<std::string>& keys,
+                                               const FilesOptions& options, FilesReport* report);
 
 }  // namespace forebay::catalog

@@ -5,6 +5,13 @@
 namespace forebay::catalog {
 namespace {
 constexpr size_t kWarningsMax = 1000;
+
+// In a folder where Forebay keeps its catalogs.
+bool IsOwn(std::string_view key, std::string_view prefix) {
+  const bool at_folder = prefix.empty() || prefix.ends_with('/');
+  const std::string_view rest = key.substr(prefix.size());
+  return (at_folder && rest.starts_with(".forebay/")) || rest.contains("/.forebay/");
+}
 }  // namespace
 
 void Warn(std::vector<std::string>* warnings, std::string_view key, std::string_view text) {
@@ -14,16 +21,15 @@ void Warn(std::vector<std::string>* warnings, std::string_view key, std::string_
 
 Status ListDataset(const store::SyncStore& store, const std::string& prefix,
                    const std::function<bool(const store::ObjectInfo&)>& visit, Listing* listing) {
-  const std::string own = prefix + ".forebay/";
   return store.ListAll(
       prefix,
       [&](const store::ObjectInfo& info) {
         const bool folder = info.size == 0 && info.key.ends_with('/');
-        return folder || info.key.starts_with(own) || visit(info);
+        return folder || IsOwn(info.key, prefix) || visit(info);
       },
       {},
       [&](const store::ListSkip& skip) {
-        if (skip.key.starts_with(own)) return;
+        if (IsOwn(skip.key, prefix)) return;
         ++listing->skipped;
         Warn(&listing->warnings, skip.key.substr(prefix.size()), skip.why + ", left out");
       });

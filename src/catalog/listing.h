@@ -1,4 +1,4 @@
-// One listing of a data set: everything under a prefix but Forebay's own folder and the empty
+// One listing of a data set: everything under a prefix but Forebay's own folders and the empty
 // objects that stand for folders.
 #pragma once
 

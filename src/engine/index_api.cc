@@ -1,6 +1,7 @@
 // BuildIndex of include/forebay/video.h.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "catalog/builder.h"
@@ -11,6 +12,8 @@
 
 namespace forebay {
 namespace {
+
+constexpr uint64_t kManifestBytesMax = 1ULL << 30;
 
 Result<media::Verified> ParseVerify(const std::string& text) {
   if (text == "none") return media::Verified::kNone;
@@ -25,12 +28,12 @@ struct Target {
   std::string key;
 };
 
-Result<Target> TargetOf(engine::StoreSet& stores, const store::Uri& source,
+Result<Target> TargetOf(engine::StoreSet& stores, const store::Uri& source, catalog::DataType type,
                         const std::string& out) {
   Target target;
   store::Uri uri = source;
   if (out.empty()) {
-    uri.key = catalog::DefaultCatalogKey(engine::PrefixOf(source));
+    uri.key = engine::CatalogKeyOf(source, type);
   } else {
     FB_ASSIGN_OR_RETURN(uri, store::ParseUri(out));
   }
@@ -78,20 +81,68 @@ IndexReport Summarize(const catalog::BuildReport& built, const catalog::CatalogI
 // What an index is built from, and where it goes.
 struct Job {
   std::shared_ptr<engine::StoreSet> stores;
+  catalog::DataType type = catalog::DataType::kFolder;
   store::Uri source;
-  std::string prefix;
+  std::string prefix;  // of all keys; of files: what they are given relative to
   std::shared_ptr<store::ObjectStore> from;
   Target target;
-  std::string source_uri;  // with the prefix
+  std::string source_uri;          // with the prefix
+  std::vector<std::string> named;  // of a manifest, relative to the prefix
 };
+
+// The folder that all of these are in, as long as can be.
+std::string CommonFolder(const std::vector<std::string>& keys) {
+  std::string_view common = keys[0];
+  for (const std::string& key : keys) {
+    const auto end = std::ranges::mismatch(common, key).in1;
+    common = common.substr(0, static_cast<size_t>(end - common.begin()));
+  }
+  return std::string(common.substr(0, common.rfind('/') + 1));
+}
+
+// Of a manifest: `from`, `prefix` and `named` are those of the objects in it.
+Status ReadNames(Job* job) {
+  FB_ASSIGN_OR_RETURN(const auto store, job->stores->StoreFor(job->source));
+  FB_ASSIGN_OR_RETURN(
+      const std::vector<std::byte> text,
+      engine::ReadWhole(store::SyncStore(store), job->source.key, kManifestBytesMax));
+  FB_ASSIGN_OR_RETURN(const std::vector<std::string> uris,
+                      catalog::ReadManifest(job->type, AsText(text)));
+  store::Uri first;
+  for (const std::string& text_of : uris) {
+    FB_ASSIGN_OR_RETURN(store::Uri uri, store::ParseUri(text_of));
+    if (job->named.empty()) first = uri;
+    if (uri.scheme != first.scheme || uri.bucket != first.bucket) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("the manifest names objects of {} and of {}: they must lie in one "
+                                "bucket",
+                                uris[0], text_of));
+    }
+    job->named.push_back(std::move(uri.key));
+  }
+  FB_ASSIGN_OR_RETURN(job->from, job->stores->StoreFor(first));
+  job->prefix = CommonFolder(job->named);
+  for (std::string& key : job->named) key.erase(0, job->prefix.size());
+  first.key = job->prefix;
+  job->source_uri = first.ToString();
+  return {};
+}
 
 Result<Job> MakeJob(const std::string& source, const StoreOptions& store,
                     const IndexOptions& options) {
   Job job;
   FB_ASSIGN_OR_RETURN(job.stores, engine::StoreSet::Make(store));
   FB_ASSIGN_OR_RETURN(job.source, store::ParseUri(source));
-  FB_ASSIGN_OR_RETURN(job.target, TargetOf(*job.stores, job.source, options.out));
-  job.prefix = engine::PrefixOf(job.source);
+  FB_ASSIGN_OR_RETURN(job.type, catalog::ParseDataType(options.s3_data_type));
+  FB_ASSIGN_OR_RETURN(job.target, TargetOf(*job.stores, job.source, job.type, options.out));
+  job.prefix = job.type == catalog::DataType::kPrefix
+                   ? job.source.key.substr(0, job.source.key.rfind('/') + 1)
+                   : engine::PrefixOf(job.source);
+  if (job.type == catalog::DataType::kManifest ||
+      job.type == catalog::DataType::kAugmentedManifest) {
+    FB_RETURN_IF_ERROR(ReadNames(&job));
+    return job;
+  }
   FB_ASSIGN_OR_RETURN(job.from, job.stores->StoreFor(job.source));
   store::Uri root = job.source;
   root.key = job.prefix;
@@ -101,7 +152,7 @@ Result<Job> MakeJob(const std::string& source, const StoreOptions& store,
 
 // A better reason than that there is nothing: `source` names one object.
 Status ExplainNothing(const Job& job, Status status) {
-  if (status.code() != Code::kNotFound || job.prefix == job.source.key ||
+  if (status.code() != Code::kNotFound || !job.named.empty() || job.prefix == job.source.key ||
       !store::SyncStore(job.from).Head(job.source.key).ok()) {
     return status;
   }
@@ -156,7 +207,12 @@ Result<IndexReport> BuildFilesIndex(const Job& job, const IndexOptions& options)
     build.append_to = earlier.get();
   }
   catalog::FilesReport built;
-  auto bytes_or = catalog::BuildFiles(store::SyncStore(job.from), job.prefix, build, &built);
+  const store::SyncStore from(job.from);
+  const catalog::FilesPrefix listed{
+      job.type == catalog::DataType::kPrefix ? job.source.key : job.prefix, job.prefix.size()};
+  auto bytes_or = job.named.empty()
+                      ? catalog::BuildFiles(from, listed, build, &built)
+                      : catalog::BuildNamedFiles(from, job.prefix, job.named, build, &built);
   if (!bytes_or.ok()) return ExplainNothing(job, std::move(bytes_or).status());
   IndexReport report;
   report.format = "files";
@@ -190,6 +246,10 @@ Status CheckOptions(const IndexOptions& options) {
   if (options.append && options.format == "video") {
     return bad("append: a catalog of plain objects can grow, one of videos is made anew");
   }
+  FB_ASSIGN_OR_RETURN(const auto type, catalog::ParseDataType(options.s3_data_type));
+  if (type != catalog::DataType::kFolder && options.format == "video") {
+    return bad("videos are indexed by folder: an S3 data type is of plain objects");
+  }
   return ParseVerify(options.verify).status();
 }
 
@@ -200,7 +260,9 @@ Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& st
   FB_RETURN_IF_ERROR(store.Validate());
   FB_RETURN_IF_ERROR(CheckOptions(options));
   FB_ASSIGN_OR_RETURN(const Job job, MakeJob(source, store, options));
-  if (options.append || options.format == "files") return BuildFilesIndex(job, options);
+  if (options.append || options.format == "files" || job.type != catalog::DataType::kFolder) {
+    return BuildFilesIndex(job, options);
+  }
   uint64_t objects = 0;
   auto videos = BuildVideos(job, options, &objects);
   const bool none = videos.code() == Code::kNotFound && objects > 0;

@@ -90,6 +90,8 @@ class RunLoader : public Loader {
   Status Supply(std::span<const int64_t> samples) override;
   Status SupplyEnd() override;
   const std::vector<std::string>& scenes(size_t source) const override;
+  Result<std::vector<std::string>> SampleNames(size_t source, int64_t first,
+                                               int64_t count) const override;
   Status SampleTimes(size_t source, std::span<const int64_t> samples, std::span<int32_t> scene,
                      std::span<double> times, std::span<double> half_frame) const override;
   std::string RunwayReason() const override;
@@ -650,6 +652,30 @@ const std::vector<std::string>& RunLoader::scenes(size_t source) const {
   return source < sources_.size() && sources_[source].clips != nullptr
              ? sources_[source].clips->scenes()
              : kNone;
+}
+
+Result<std::vector<std::string>> RunLoader::SampleNames(size_t source, int64_t first,
+                                                        int64_t count) const {
+  const catalog::FilesCatalog* files =
+      source < sources_.size() ? sources_[source].files.get() : nullptr;
+  if (files == nullptr) {
+    return Status(Code::kInvalidArgument, fmt::format("source {} has no plain objects", source));
+  }
+  const auto end = static_cast<int64_t>(files->count());
+  if (first < 0 || count < 0 || first > end || count > end - first) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("samples {} and {} on are not in [0, {})", first, count, end));
+  }
+  std::vector<std::string> names;
+  Status status;
+  for (int64_t i = 0; i < count && status.ok(); ++i) {
+    Result<catalog::FileEntry> entry = files->At(static_cast<uint64_t>(first + i));
+    status = entry.status();
+    if (status.ok()) names.push_back(std::move(entry->key));
+  }
+  files->Rest();  // a loader that was not started has no threads
+  FB_RETURN_IF_ERROR(status);
+  return names;
 }
 
 Status RunLoader::SampleTimes(size_t source, std::span<const int64_t> samples,

@@ -28,14 +28,14 @@ Status Explain(Status status, const std::string& root, const std::string& key) {
 
 // What `read` makes of the first catalog there is.
 template <class Read>
-auto OpenFirst(const std::string& source, const std::string& catalog, const Read& read)
-    -> decltype(read(store::Uri())) {
+auto OpenFirst(const std::string& source, const std::string& catalog, catalog::DataType type,
+               const Read& read) -> decltype(read(store::Uri())) {
   if (!catalog.empty()) {
     FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
     return read(uri);
   }
   FB_ASSIGN_OR_RETURN(store::Uri uri, store::ParseUri(source));
-  uri.key = catalog::DefaultCatalogKey(PrefixOf(uri));
+  uri.key = CatalogKeyOf(uri, type);
   auto beside = read(uri);
   if (beside.ok() ||
       (beside.code() != Code::kNotFound && beside.code() != Code::kPermissionDenied)) {
@@ -134,7 +134,7 @@ std::string LocalCatalogPath(const std::string& source) {
 Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
                                                             const std::string& source,
                                                             const std::string& catalog) {
-  return OpenFirst(source, catalog,
+  return OpenFirst(source, catalog, catalog::DataType::kFolder,
                    [&](const store::Uri& uri) -> Result<std::shared_ptr<const catalog::Catalog>> {
                      FB_ASSIGN_OR_RETURN(auto store, stores.StoreFor(uri));
                      return ReadCatalog(store::SyncStore(std::move(store)), uri.key);
@@ -143,9 +143,18 @@ Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
 
 Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(StoreSet& stores,
                                                                       const std::string& source,
-                                                                      const std::string& catalog) {
-  return OpenFirst(source, catalog,
+                                                                      const std::string& catalog,
+                                                                      catalog::DataType type) {
+  return OpenFirst(source, catalog, type,
                    [&](const store::Uri& uri) { return ReadFilesCatalog(stores, uri); });
+}
+
+std::string CatalogKeyOf(const store::Uri& source, catalog::DataType type) {
+  const size_t name = source.key.rfind('/') + 1;  // npos + 1 is 0
+  if (type == catalog::DataType::kFolder || name == source.key.size()) {
+    return catalog::DefaultCatalogKey(PrefixOf(source));
+  }
+  return fmt::format("{}.forebay/{}.fbc", source.key.substr(0, name), source.key.substr(name));
 }
 
 std::string PrefixOf(const store::Uri& source) {

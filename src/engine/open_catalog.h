@@ -6,6 +6,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/files_catalog.h"
+#include "catalog/manifest.h"
 #include "engine/store_set.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
@@ -27,16 +28,20 @@ Result<std::shared_ptr<const catalog::Catalog>> OpenCatalog(StoreSet& stores,
                                                             const std::string& source,
                                                             const std::string& catalog);
 
-// The same of plain objects.
-Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(StoreSet& stores,
-                                                                      const std::string& source,
-                                                                      const std::string& catalog);
+// The same of plain objects; what names them is of `type`.
+Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(
+    StoreSet& stores, const std::string& source, const std::string& catalog,
+    catalog::DataType type = catalog::DataType::kFolder);
 Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
                                                                       const store::Uri& uri);
 
 // The file of the second place; "" where there is no home folder. `source` counts without its final
 // slashes.
 std::string LocalCatalogPath(const std::string& source);
+
+// Where the catalog of `source` lies unless told otherwise: in the folder that it is, or, as
+// DIR/.forebay/NAME.fbc, beside the manifest or prefix.
+std::string CatalogKeyOf(const store::Uri& source, catalog::DataType type);
 
 // s3://bucket/prefix -> its key as a prefix: "" or ending in '/'.
 std::string PrefixOf(const store::Uri& source);

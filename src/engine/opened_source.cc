@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "catalog/files_share.h"
 #include "engine/open_catalog.h"
 #include "feed/file_records.h"
 
@@ -87,7 +88,16 @@ Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records
   }
   OpenedSource source;
   FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
-  FB_ASSIGN_OR_RETURN(const auto catalog, OpenFilesCatalog(stores, records.uri, records.catalog));
+  FB_ASSIGN_OR_RETURN(const auto type, catalog::ParseDataType(records.s3_data_type));
+  FB_ASSIGN_OR_RETURN(auto catalog, OpenFilesCatalog(stores, records.uri, records.catalog, type));
+  if (type != catalog::DataType::kFolder) {  // the objects lie elsewhere
+    FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(catalog->source_uri()));
+  }
+  if (records.hosts != 1) {
+    FB_ASSIGN_OR_RETURN(catalog,
+                        catalog::ShareOf(std::move(catalog), static_cast<uint64_t>(records.host),
+                                         static_cast<uint64_t>(records.hosts)));
+  }
   source.catalog_hash = catalog->content_hash();
   source.generations = catalog->generations();
   source.files = catalog;
