@@ -120,11 +120,16 @@ void Admission::Promote(Entry& request) {
 bool Admission::TryBegin(Entry& request, Time now) {
   Prefix& prefix = *prefixes_.at(request.prefix);
   if (bandwidth_ && bandwidth_->ReadyAt(now) > now) return false;
+  // Another process may have been faster in either.
+  const bool takes = bandwidth_ && request.bytes > 0;
+  if (takes && !bandwidth_->TryTake(request.bytes, now)) return false;
   if (prefix.pace) {
     request.phase_ = prefix.pace->TryStart(now);
-    if (request.phase_ == 0) return false;
+    if (request.phase_ == 0) {
+      if (takes) bandwidth_->GiveBack(request.bytes);
+      return false;
+    }
   }
-  if (bandwidth_ && request.bytes > 0) bandwidth_->TryTake(request.bytes, now);
   if (request.waits_) Unqueue(request);
   ++prefix.open;
   ++in_flight_;

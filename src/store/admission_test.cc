@@ -213,6 +213,77 @@ TEST_F(AdmissionTest, a_bandwidth_is_kept_and_used_whoever_asks) {
   }
 }
 
+// From the first request on, also in a short run, whether its requests are long or short.
+TEST_F(AdmissionTest, a_bandwidth_is_kept_from_its_first_second_on) {
+  constexpr uint64_t kRate = 10 << 20;
+  struct Load {
+    std::vector<uint64_t> sizes;  // in turn
+    int processes;
+  };
+  const Load loads[] = {{{2 << 20}, 1},  {{2 << 20}, 4},          {{1 << 10, 2 << 20}, 2},
+                        {{64 << 10}, 3}, {{4 << 10, 1 << 20}, 1}, {{1 << 20, 256 << 10}, 2}};
+  for (const Load& load : loads) {
+    auto node = NodeLimits::OfProcess();
+    std::vector<std::unique_ptr<Admission>> processes;
+    for (int i = 0; i < load.processes; ++i) {
+      processes.push_back(
+          std::make_unique<Admission>(executor_, LimitOptions{.bandwidth = kRate}, node));
+    }
+    std::vector<int> order;
+    std::deque<Entry> entries;
+    const auto enter = [&] {
+      const size_t number = entries.size();
+      Entry& entry = entries.emplace_back(static_cast<int>(number), order);
+      entry.bytes = load.sizes[number / processes.size() % load.sizes.size()];
+      Status why;
+      EXPECT_TRUE(processes[number % processes.size()]->Enter(entry, &why));
+    };
+    for (size_t i = 0; i < 8 * processes.size(); ++i) enter();
+    uint64_t moved = 0;
+    size_t ended = 0;
+    for (int ms = 0; ms <= 60'000; ms += 2) {
+      executor_.Advance(2ms);
+      for (const size_t began = order.size(); ended < began; ++ended) {
+        Entry& entry = entries[static_cast<size_t>(order[ended])];
+        moved += entry.bytes;
+        processes[static_cast<size_t>(order[ended]) % processes.size()]->Leave(entry, entry.bytes,
+                                                                               false);
+        enter();
+      }
+      if (ms != 5'000 && ms != 25'000 && ms != 60'000) continue;
+      const double share = static_cast<double>(moved) / (ms * 1e-3 * kRate);
+      EXPECT_GT(share, 0.95) << load.processes << " of " << load.sizes[0] << " at " << ms;
+      EXPECT_LT(share, 1.02) << load.processes << " of " << load.sizes[0] << " at " << ms;
+    }
+    for (Entry& entry : entries) {
+      for (auto& process : processes) process->Drop(entry);
+    }
+    executor_.Advance(10min);
+  }
+}
+
+// One that asks for no more than nearly the rate gets it, one request after the other.
+TEST_F(AdmissionTest, a_bandwidth_does_not_slow_down_who_asks_for_less) {
+  constexpr uint64_t kRate = 10 << 20;
+  constexpr uint64_t kBytes = 4 << 20;  // 400 ms
+  for (const double share : {0.3, 0.5, 0.7, 0.9}) {
+    BandwidthState state{};
+    Bandwidth bandwidth(state, kRate);
+    Time now = Time{} + 1h;
+    const Time start = now;
+    const auto period = std::chrono::duration_cast<Duration>(400ms / share);
+    for (int i = 0; i < 100; ++i) {
+      const Time wanted = now;
+      while (!bandwidth.TryTake(kBytes, now)) now = std::max(bandwidth.ReadyAt(now), now + 1ms);
+      if (i > 3) {
+        EXPECT_LT(now - wanted, 1ms) << share;
+      }
+      now += period;
+    }
+    EXPECT_LT(now - start, 103 * period) << share;
+  }
+}
+
 // One rate, asked for by `askers` that share the state, under a server's own limit.
 struct Paced {
   double served_per_s = 0;

@@ -260,7 +260,14 @@ bool Bandwidth::TryTake(uint64_t bytes, Time now) {
   do {
     if (next > at && next <= at + kAheadMaxNs) return false;
     const int64_t from = next > at ? at : std::max(next, at - kBandwidthCatchUpNs);
-    if (state_.next_ns.compare_exchange_weak(next, from + takes, kRelaxed)) return true;
+    int64_t lent = state_.lent_ns.load(kRelaxed);
+    // After a pause as long nothing of it is on its way any more.
+    if (next > at || at - next > std::max(lent, kBandwidthCatchUpNs)) lent = 0;
+    const int64_t more = std::max<int64_t>(0, takes - lent);
+    if (state_.next_ns.compare_exchange_weak(next, from + takes + more, kRelaxed)) {
+      state_.lent_ns.store(lent + more, kRelaxed);
+      return true;
+    }
   } while (true);
 }
 

@@ -78,9 +78,12 @@ struct BandwidthState {
   std::atomic<uint64_t> key;
   std::atomic<int64_t> used_ns;
   std::atomic<int64_t> next_ns;
+  std::atomic<int64_t> lent_ns;  // of the largest that was taken, paid for before the next
 };
 
-// Bytes a second, of everybody who shares the state.
+// Bytes a second, of everybody who shares the state. What is taken is on its way before it is paid
+// for: so the first and each larger one is paid twice, and also a short time sees no more than the
+// rate gives it.
 class Bandwidth {
  public:
   Bandwidth(BandwidthState& state, uint64_t bytes_per_s)
