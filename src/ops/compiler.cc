@@ -94,9 +94,14 @@ Status Compiler::Add(const Op& op) {
   if (const auto* parse = std::get_if<ParseIntOp>(&op)) {
     return AddParser(parse->field, MakeIntParser(*parse));
   }
-  if (std::holds_alternative<ParseNpyOp>(op) || std::holds_alternative<ParseJsonOp>(op) ||
-      std::holds_alternative<ParseExampleOp>(op)) {
-    return Status(Code::kUnimplemented, "this parser is not built in");
+  if (const auto* parse = std::get_if<ParseNpyOp>(&op)) {
+    return AddParser(parse->field, MakeNpyParser(*parse));
+  }
+  if (const auto* parse = std::get_if<ParseJsonOp>(&op)) {
+    return AddParser(parse->field, MakeJsonParser(*parse));
+  }
+  if (const auto* parse = std::get_if<ParseExampleOp>(&op)) {
+    return AddParser(parse->field, MakeExampleParser(*parse));
   }
   return AddImageOp(op);
 }

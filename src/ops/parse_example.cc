@@ -1,0 +1,330 @@
+// tf.train.Example: Example{1: Features{1: map<string, Feature>}}, Feature being a oneof of lists
+// of bytes (1), floats (2) and integers (3). Read as protobuf reads it, but only what is wanted.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "ops/dtype.h"
+#include "ops/parser.h"
+#include "ops/wire.h"
+
+namespace forebay::ops {
+namespace {
+
+enum class Kind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };
+
+std::string_view NameOf(Kind kind) {
+  return kind == Kind::kBytes ? "bytes" : kind == Kind::kFloats ? "floats" : "integers";
+}
+
+// What is wanted of the record.
+struct Feature {
+  std::string key;
+  Kind kind = Kind::kInts;
+  uint64_t count = 1;       // of values
+  uint64_t value_size = 8;  // bytes
+  bool has_default = false;
+  double default_value = 0;
+};
+
+// What has been found of it so far.
+struct Found {
+  Kind kind = Kind::kNone;
+  uint64_t count = 0;
+};
+
+Status Damaged() {
+  return Status(Code::kDataLoss, "no tf.train.Example: its bytes are damaged or cut short");
+}
+
+class ExampleParser : public Parser {
+ public:
+  explicit ExampleParser(const ParseExampleOp& op);
+  const std::vector<Parsed>& results() const override { return results_; }
+  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
+               std::span<ByteView> fields) const override;
+
+ private:
+  static constexpr size_t kNoFeature = ~size_t{0};
+
+  struct Run {
+    std::span<const MutableBytes> arrays;
+    std::span<ByteView> fields;
+    std::span<Found> found;
+  };
+
+  size_t Find(ByteView key) const;
+  Status ParseFeatures(ByteView message, const Run& run) const;
+  Status ParseEntry(ByteView message, const Run& run) const;
+  Status ParseFeature(size_t index, ByteView message, const Run& run) const;
+  Status ParseList(size_t index, ByteView message, const Run& run) const;
+  Status AddInt(size_t index, uint64_t value, const Run& run) const;
+  Status AddFloats(size_t index, ByteView values, const Run& run) const;
+  Status AddBytes(size_t index, ByteView value, const Run& run) const;
+  Status Finish(size_t index, const Run& run) const;
+  Status TooMany(size_t index) const;
+
+  static uint64_t HashOf(std::string_view key);
+
+  std::vector<Parsed> results_;
+  std::vector<Feature> features_;
+  // Open addressing, a power of two: 1 + the feature's index, 0 where there is none.
+  std::vector<uint32_t> table_;
+};
+
+// Cheap, and only spread by: the key itself is compared.
+uint64_t ExampleParser::HashOf(std::string_view key) {
+  uint64_t first = 0, last = 0;
+  const size_t n = std::min(key.size(), sizeof(first));
+  std::memcpy(&first, key.data(), n);
+  std::memcpy(&last, key.data() + (key.size() - n), n);
+  const uint64_t mixed = (first ^ std::rotl(last, 29) ^ key.size()) * 0x9e3779b97f4a7c15ULL;
+  return mixed >> 32;
+}
+
+ExampleParser::ExampleParser(const ParseExampleOp& op) {
+  for (const ExampleFeature& wanted : op.features) {
+    const Kind kind = wanted.dtype == "bytes"     ? Kind::kBytes
+                      : wanted.dtype == "float32" ? Kind::kFloats
+                                                  : Kind::kInts;
+    Feature feature = {.key = wanted.key,
+                       .kind = kind,
+                       .has_default = wanted.has_default,
+                       .default_value = wanted.default_value};
+    if (kind != Kind::kBytes) {
+      feature.value_size = static_cast<uint64_t>(BytesOf(wanted.dtype));
+      feature.count = BytesOf(wanted.dtype, wanted.shape) / feature.value_size;
+    }
+    features_.push_back(std::move(feature));
+    results_.push_back(
+        {wanted.name.empty() ? wanted.key : wanted.name, wanted.dtype, wanted.shape});
+  }
+  table_.resize(std::bit_ceil(2 * features_.size()));
+  for (size_t i = 0; i < features_.size(); ++i) {
+    size_t at = HashOf(features_[i].key) & (table_.size() - 1);
+    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
+    table_[at] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+size_t ExampleParser::Find(ByteView key) const {
+  const std::string_view text = AsText(key);
+  for (size_t at = HashOf(text);; ++at) {
+    const uint32_t entry = table_[at & (table_.size() - 1)];
+    if (entry == 0) return kNoFeature;
+    if (features_[entry - 1].key == text) return entry - 1;
+  }
+}
+
+Status ExampleParser::Parse(ByteView field, std::span<const MutableBytes> arrays,
+                            std::span<ByteView> fields) const {
+  constexpr size_t kFew = 64;
+  std::array<Found, kFew> few;
+  std::vector<Found> many;
+  Run run{arrays, fields, {}};
+  if (features_.size() <= kFew) {
+    run.found = std::span(few).first(features_.size());
+  } else {
+    many.resize(features_.size());
+    run.found = many;
+  }
+  std::ranges::fill(run.found, Found());
+  WireReader reader(field);
+  uint32_t number = 0;
+  WireType type = {};
+  while (!reader.done()) {
+    if (!reader.Tag(&number, &type)) return Damaged();
+    if (number != 1 || type != WireType::kBytes) {
+      if (!reader.Skip(type)) return Damaged();
+      continue;
+    }
+    ByteView features;
+    if (!reader.Bytes(&features)) return Damaged();
+    FB_RETURN_IF_ERROR(ParseFeatures(features, run));
+  }
+  for (size_t i = 0; i < features_.size(); ++i) FB_RETURN_IF_ERROR(Finish(i, run));
+  return {};
+}
+
+Status ExampleParser::ParseFeatures(ByteView message, const Run& run) const {
+  WireReader reader(message);
+  uint32_t number = 0;
+  WireType type = {};
+  while (!reader.done()) {
+    if (!reader.Tag(&number, &type)) return Damaged();
+    if (number != 1 || type != WireType::kBytes) {
+      if (!reader.Skip(type)) return Damaged();
+      continue;
+    }
+    ByteView entry;
+    if (!reader.Bytes(&entry)) return Damaged();
+    FB_RETURN_IF_ERROR(ParseEntry(entry, run));
+  }
+  return {};
+}
+
+// A later entry of the same key replaces an earlier one.
+Status ExampleParser::ParseEntry(ByteView message, const Run& run) const {
+  WireReader reader(message);
+  uint32_t number = 0;
+  WireType type = {};
+  ByteView key, value;
+  bool has_value = false;
+  while (!reader.done()) {
+    if (!reader.Tag(&number, &type)) return Damaged();
+    if (number > 2 || type != WireType::kBytes) {
+      if (!reader.Skip(type)) return Damaged();
+      continue;
+    }
+    ByteView bytes;
+    if (!reader.Bytes(&bytes)) return Damaged();
+    if (number == 1) {
+      key = bytes;
+    } else if (!std::exchange(has_value, true)) {
+      value = bytes;
+    } else {
+      // Protobuf would merge them; nobody writes that.
+      return Status(Code::kDataLoss, "a tf.train.Example whose entry has two values");
+    }
+  }
+  const size_t index = Find(key);
+  if (index == kNoFeature) return {};
+  run.found[index] = {};
+  return ParseFeature(index, value, run);
+}
+
+Status ExampleParser::ParseFeature(size_t index, ByteView message, const Run& run) const {
+  WireReader reader(message);
+  uint32_t number = 0;
+  WireType type = {};
+  Found& found = run.found[index];
+  while (!reader.done()) {
+    if (!reader.Tag(&number, &type)) return Damaged();
+    if (number > 3 || type != WireType::kBytes) {
+      if (!reader.Skip(type)) return Damaged();
+      continue;
+    }
+    ByteView list;
+    if (!reader.Bytes(&list)) return Damaged();
+    const auto kind = static_cast<Kind>(number);
+    // Of a oneof the last one counts; of the same one, the lists go on.
+    if (found.kind != kind) found = {.kind = kind};
+    if (kind == features_[index].kind) FB_RETURN_IF_ERROR(ParseList(index, list, run));
+  }
+  return {};
+}
+
+Status ExampleParser::ParseList(size_t index, ByteView message, const Run& run) const {
+  WireReader reader(message);
+  const Kind kind = features_[index].kind;
+  const WireType single = kind == Kind::kInts     ? WireType::kVarint
+                          : kind == Kind::kFloats ? WireType::kFixed32
+                                                  : WireType::kBytes;
+  uint32_t number = 0;
+  WireType type = {};
+  while (!reader.done()) {
+    if (!reader.Tag(&number, &type)) return Damaged();
+    if (number != 1 || (type != single && type != WireType::kBytes)) {
+      if (!reader.Skip(type)) return Damaged();
+      continue;
+    }
+    if (type == WireType::kVarint) {
+      uint64_t value = 0;
+      if (!reader.Varint(&value)) return Damaged();
+      FB_RETURN_IF_ERROR(AddInt(index, value, run));
+    } else if (type == WireType::kFixed32) {
+      uint32_t value = 0;
+      if (!reader.Fixed32(&value)) return Damaged();
+      FB_RETURN_IF_ERROR(AddFloats(index, std::as_bytes(std::span(&value, 1)), run));
+    } else {
+      ByteView bytes;
+      if (!reader.Bytes(&bytes)) return Damaged();
+      if (kind == Kind::kBytes) {
+        FB_RETURN_IF_ERROR(AddBytes(index, bytes, run));
+      } else if (kind == Kind::kFloats) {
+        if (bytes.size() % sizeof(float) != 0) return Damaged();
+        FB_RETURN_IF_ERROR(AddFloats(index, bytes, run));
+      } else {
+        WireReader packed(bytes);
+        for (uint64_t value = 0; !packed.done();) {
+          if (!packed.Varint(&value)) return Damaged();
+          FB_RETURN_IF_ERROR(AddInt(index, value, run));
+        }
+      }
+    }
+  }
+  return {};
+}
+
+Status ExampleParser::TooMany(size_t index) const {
+  return Status(Code::kDataLoss, fmt::format("the feature '{}' has more than {} values",
+                                             features_[index].key, features_[index].count));
+}
+
+Status ExampleParser::AddInt(size_t index, uint64_t value, const Run& run) const {
+  Found& found = run.found[index];
+  if (found.count == features_[index].count) return TooMany(index);
+  const MutableBytes to = run.arrays[index];
+  if (!to.empty()) std::memcpy(to.data() + found.count * sizeof(value), &value, sizeof(value));
+  ++found.count;
+  return {};
+}
+
+Status ExampleParser::AddFloats(size_t index, ByteView values, const Run& run) const {
+  Found& found = run.found[index];
+  const uint64_t count = values.size() / sizeof(float);
+  if (count > features_[index].count - found.count) return TooMany(index);
+  const MutableBytes to = run.arrays[index];
+  if (!to.empty() && count > 0) {
+    std::memcpy(to.data() + found.count * sizeof(float), values.data(), values.size());
+  }
+  found.count += count;
+  return {};
+}
+
+Status ExampleParser::AddBytes(size_t index, ByteView value, const Run& run) const {
+  if (run.found[index].count++ > 0) return TooMany(index);
+  run.fields[index] = value;
+  return {};
+}
+
+// Whether all of it was there; a feature without a kind is as one that is missing.
+Status ExampleParser::Finish(size_t index, const Run& run) const {
+  const Feature& feature = features_[index];
+  const Found& found = run.found[index];
+  if (found.kind == feature.kind && found.count == feature.count) return {};
+  if (found.kind == Kind::kNone && feature.has_default) {
+    const MutableBytes to = run.arrays[index];
+    const auto integer = static_cast<int64_t>(feature.default_value);
+    const auto real = static_cast<float>(feature.default_value);
+    const void* value = feature.kind == Kind::kInts ? static_cast<const void*>(&integer) : &real;
+    for (size_t at = 0; at < to.size(); at += feature.value_size) {
+      std::memcpy(to.data() + at, value, feature.value_size);
+    }
+    return {};
+  }
+  if (found.kind == Kind::kNone) {
+    return Status(Code::kDataLoss,
+                  fmt::format("there is no feature '{}', and no default for it", feature.key));
+  }
+  if (found.kind != feature.kind) {
+    return Status(Code::kDataLoss, fmt::format("the feature '{}' holds {}, not {}", feature.key,
+                                               NameOf(found.kind), NameOf(feature.kind)));
+  }
+  return Status(Code::kDataLoss, fmt::format("the feature '{}' has {} values, and {} are wanted",
+                                             feature.key, found.count, feature.count));
+}
+
+}  // namespace
+
+std::unique_ptr<const Parser> MakeExampleParser(const ParseExampleOp& op) {
+  return std::make_unique<ExampleParser>(op);
+}
+
+}  // namespace forebay::ops

@@ -1,0 +1,299 @@
+#include "ops/parser.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+namespace forebay::ops {
+namespace {
+
+struct Outcome {
+  std::vector<std::string> arrays;  // one of each result, "" of bytes
+  std::vector<std::string> fields;
+};
+
+Result<Outcome> Parse(const Parser& parser, const std::string& field,
+                      const std::vector<size_t>& sizes) {
+  // Of its own size exactly, so that a sanitizer sees the first byte read past it.
+  const std::vector<std::byte> bytes(AsBytes(field).begin(), AsBytes(field).end());
+  Outcome outcome;
+  for (const size_t size : sizes) outcome.arrays.emplace_back(size, '\x55');
+  std::vector<MutableBytes> arrays;
+  for (std::string& array : outcome.arrays) {
+    arrays.emplace_back(reinterpret_cast<std::byte*>(array.data()), array.size());
+  }
+  std::vector<ByteView> fields(sizes.size());
+  FB_RETURN_IF_ERROR(parser.Parse(bytes, arrays, fields));
+  for (const ByteView f : fields) outcome.fields.emplace_back(AsText(f));
+  return outcome;
+}
+
+template <class T>
+std::vector<T> As(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+template <class T>
+std::string BytesOfAll(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// Every beginning of it but the whole is refused.
+void ExpectNoPrefixParses(const Parser& parser, const std::string& field,
+                          const std::vector<size_t>& sizes) {
+  for (size_t size = 0; size < field.size(); ++size) {
+    EXPECT_EQ(Parse(parser, field.substr(0, size), sizes).code(), Code::kDataLoss) << size;
+  }
+  EXPECT_TRUE(Parse(parser, field, sizes).ok());
+}
+
+std::string Npy(const std::string& dict, const std::string& data, char version = 1) {
+  std::string file = std::string("\x93NUMPY", 6) + version + '\0';
+  file += static_cast<char>(dict.size() & 0xFF);
+  file += static_cast<char>(dict.size() >> 8);
+  if (version > 1) file += std::string(2, '\0');
+  return file + dict + data;
+}
+
+TEST(Npy, reads_arrays_in_either_order_and_endianness) {
+  const auto parser = MakeNpyParser({"npy", "int16", {2, 3}});
+  const std::string rows = BytesOfAll<int16_t>({1, 2, 3, 4, 5, 600});
+  const std::string columns = BytesOfAll<int16_t>({1, 4, 2, 5, 3, 600});
+  std::string swapped = rows;
+  for (size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+  for (const std::string& file :
+       {Npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }          \n", rows),
+        Npy("{\"shape\":(2L,3L),'fortran_order':False,'descr':'<i2'}", rows, 2),
+        Npy("{'descr': '=i2', 'fortran_order': False, 'shape': (2, 3)}", rows, 3),
+        Npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2, 3), }", swapped),
+        Npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }", columns)}) {
+    const auto outcome = Parse(*parser, file, {12});
+    ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+    EXPECT_EQ(outcome->arrays[0], rows);
+  }
+  ExpectNoPrefixParses(
+      *parser, Npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }", rows), {12});
+}
+
+TEST(Npy, reads_scalars_and_vectors) {
+  const auto scalar = MakeNpyParser({"npy", "float64", {}});
+  EXPECT_EQ(As<double>(Parse(*scalar,
+                             Npy("{'descr': '<f8', 'fortran_order': False, 'shape': (), }",
+                                 BytesOfAll<double>({2.5})),
+                             {8})
+                           ->arrays[0])[0],
+            2.5);
+  const auto vector = MakeNpyParser({"npy", "uint8", {2}});
+  EXPECT_EQ(
+      Parse(*vector, Npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "ab"), {2})
+          ->arrays[0],
+      "ab");
+}
+
+TEST(Npy, refuses_what_is_no_plain_array_of_the_wanted_kind) {
+  const auto parser = MakeNpyParser({"npy", "uint8", {2}});
+  for (const std::string dict :
+       {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2), }",
+        "{'descr': '|u1', 'fortran_order': 0, 'shape': (2,), }",
+        "{'descr': '|u1', 'shape': (2,), }",
+        "{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (-2,), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), 'x': __import__('os')}",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), } + 1", ""}) {
+    EXPECT_EQ(Parse(*parser, Npy(dict, "ab"), {2}).code(), Code::kDataLoss) << dict;
+  }
+  const std::string good = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+  EXPECT_TRUE(Parse(*parser, Npy(good, "ab"), {2}).ok());
+  EXPECT_FALSE(Parse(*parser, Npy(good, "abc"), {2}).ok());
+  EXPECT_FALSE(Parse(*parser, Npy(good, "ab", 4), {2}).ok());
+  EXPECT_FALSE(Parse(*parser, Npy(good + std::string(10'000, ' '), "ab"), {2}).ok());
+  const auto boolean = MakeNpyParser({"npy", "bool", {1}});
+  const std::string bools = "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), }";
+  EXPECT_TRUE(Parse(*boolean, Npy(bools, "\x01"), {1}).ok());
+  EXPECT_FALSE(Parse(*boolean, Npy(bools, "\x02"), {1}).ok());
+}
+
+TEST(Json, finds_numbers_by_pointer) {
+  const auto parser = MakeJsonParser({"json",
+                                      {{"/label", "label", "int64", {}},
+                                       {"/a~1b/~0/1", "deep", "float64", {}},
+                                       {"/boxes", "boxes", "float32", {2, 2}},
+                                       {"/ok", "ok", "bool", {}}}});
+  const auto outcome =
+      Parse(*parser,
+            R"({"label": 1, "label": 7, "a/b": {"~": [0, 2.5]}, "boxes": [[1, 2], [3, 4.5]],)"
+            R"( "ok": true})",
+            {8, 8, 16, 1});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(As<int64_t>(outcome->arrays[0])[0], 7);
+  EXPECT_EQ(As<double>(outcome->arrays[1])[0], 2.5);
+  EXPECT_EQ(As<float>(outcome->arrays[2]), (std::vector<float>{1, 2, 3, 4.5}));
+  EXPECT_EQ(outcome->arrays[3], "\x01");
+}
+
+TEST(Json, refuses_what_is_not_of_the_wanted_type) {
+  const auto parser = MakeJsonParser({"json", {{"/x", "x", "int64", {}}}});
+  for (const char* bad :
+       {"", "{", "[]", "{}", "1", R"({"x": 1.0})", R"({"x": "1"})", R"({"x": true})",
+        R"({"x": [1]})", R"({"x": null})", R"({"x": 9223372036854775808})", R"({"x": NaN})",
+        R"({"x": 1,})", R"({"x": 1} 2)", "{\"x\": 1}\xFF"}) {
+    EXPECT_EQ(Parse(*parser, bad, {8}).code(), Code::kDataLoss) << bad;
+  }
+  EXPECT_EQ(As<int64_t>(Parse(*parser, R"({"x": -9223372036854775808})", {8})->arrays[0])[0],
+            INT64_MIN);
+  const auto real = MakeJsonParser({"json", {{"/x", "x", "float32", {2}}}});
+  EXPECT_TRUE(Parse(*real, R"({"x": [1, 2]})", {8}).ok());
+  for (const char* bad : {R"({"x": [1]})", R"({"x": [1, 2, 3]})", R"({"x": [1, 1e39]})"}) {
+    EXPECT_EQ(Parse(*real, bad, {8}).code(), Code::kDataLoss) << bad;
+  }
+  EXPECT_FALSE(Parse(*parser, std::string(100'000, '['), {8}).ok());
+}
+
+// As protobuf's own writer, but with what only readers have to know.
+std::string Varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+std::string Field(int number, const std::string& bytes) {
+  return Varint(static_cast<uint64_t>(number) << 3 | 2) + Varint(bytes.size()) + bytes;
+}
+std::string PackedInts(const std::vector<int64_t>& values) {
+  std::string bytes;
+  for (const int64_t value : values) bytes += Varint(static_cast<uint64_t>(value));
+  return Field(1, bytes);
+}
+std::string PlainInt(int64_t value) { return "\x08" + Varint(static_cast<uint64_t>(value)); }
+std::string PackedFloats(const std::vector<float>& values) { return Field(1, BytesOfAll(values)); }
+std::string PlainFloat(float value) { return "\x0D" + BytesOfAll<float>({value}); }
+std::string Bytes(const std::string& list) { return Field(1, list); }
+std::string Floats(const std::string& list) { return Field(2, list); }
+std::string Ints(const std::string& list) { return Field(3, list); }
+std::string Entry(const std::string& key, const std::string& feature) {
+  return Field(1, Field(1, key) + Field(2, feature));
+}
+std::string Example(const std::string& entries) { return Field(1, entries); }
+
+ParseExampleOp Wanted() {
+  return {"data",
+          {{"label", "", "int64", {}},
+           {"box", "boxes", "float32", {3}},
+           {"image/encoded", "image", "bytes", {}},
+           {"weight", "", "float32", {}, true, 0.5}}};
+}
+const std::vector<size_t> kSizes = {8, 12, 0, 4};
+
+TEST(Example, reads_features_packed_or_not) {
+  const auto parser = MakeExampleParser(Wanted());
+  const std::string image = Entry("image/encoded", Bytes(Field(1, "JPEG")));
+  for (const std::string& box :
+       {PackedFloats({1, 2, 3}), PlainFloat(1) + PlainFloat(2) + PlainFloat(3),
+        PackedFloats({1}) + PlainFloat(2) + PackedFloats({}) + PackedFloats({3})}) {
+    for (const std::string& label : {PackedInts({-5}), PlainInt(-5)}) {
+      const auto outcome =
+          Parse(*parser, Example(Entry("box", Floats(box)) + image + Entry("label", Ints(label))),
+                kSizes);
+      ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+      EXPECT_EQ(As<int64_t>(outcome->arrays[0])[0], -5);
+      EXPECT_EQ(As<float>(outcome->arrays[1]), (std::vector<float>{1, 2, 3}));
+      EXPECT_EQ(outcome->fields[2], "JPEG");
+      EXPECT_EQ(As<float>(outcome->arrays[3])[0], 0.5F);
+    }
+  }
+}
+
+TEST(Example, names_results_as_told) {
+  std::vector<std::string> names;
+  const auto parser = MakeExampleParser(Wanted());
+  for (const Parsed& result : parser->results()) names.push_back(result.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"label", "boxes", "image", "weight"}));
+}
+
+TEST(Example, the_last_of_a_key_and_of_a_kind_counts) {
+  const auto parser = MakeExampleParser({"data", {{"x", "", "int64", {2}}}});
+  const auto value = [&](const std::string& entries) {
+    const auto outcome = Parse(*parser, Example(entries), {16});
+    return outcome.ok() ? As<int64_t>(outcome->arrays[0]) : std::vector<int64_t>();
+  };
+  const std::vector<int64_t> expected = {3, 4};
+  EXPECT_EQ(value(Entry("x", Ints(PackedInts({1, 2}))) + Entry("x", Ints(PackedInts({3, 4})))),
+            expected);
+  EXPECT_EQ(value(Entry("x", Floats(PackedFloats({1})) + Ints(PackedInts({3, 4})))), expected);
+  EXPECT_EQ(value(Entry("x", Ints(PackedInts({3})) + Ints(PackedInts({4})))), expected);
+  // Fields that nobody knows, in every message.
+  const std::string unknown = Field(9, "?") + "\x40\x01" + "\x4D" + "1234" + "\x51" + "12345678";
+  EXPECT_EQ(value(unknown + Field(1, unknown + Field(1, "x") +
+                                         Field(2, unknown + Ints(unknown + PackedInts({3, 4}))))),
+            expected);
+  // Features that come in two pieces.
+  const auto split = Parse(
+      *parser,
+      Example(Entry("y", Ints(PlainInt(1)))) + Example(Entry("x", Ints(PackedInts({3, 4})))), {16});
+  EXPECT_EQ(As<int64_t>(split->arrays[0]), expected);
+}
+
+TEST(Example, what_is_missing_or_wrong_is_an_error_that_names_the_feature) {
+  const auto parser = MakeExampleParser({"data", {{"x", "", "int64", {2}, true, 7}}});
+  const auto defaulted = [&](const std::string& entries) {
+    const auto outcome = Parse(*parser, Example(entries), {16});
+    return outcome.ok() && As<int64_t>(outcome->arrays[0]) == std::vector<int64_t>{7, 7};
+  };
+  EXPECT_TRUE(defaulted(""));
+  EXPECT_TRUE(defaulted(Entry("x", "")));  // no kind is set: as if it were missing
+  for (const std::string& feature : {Ints(""), Ints(PackedInts({1})), Ints(PackedInts({1, 2, 3})),
+                                     Floats(PackedFloats({1, 2})), Bytes(Field(1, "ab"))}) {
+    const auto outcome = Parse(*parser, Example(Entry("x", feature)), {16});
+    EXPECT_EQ(outcome.code(), Code::kDataLoss);
+    EXPECT_NE(outcome.status().ToString().find("'x'"), std::string::npos);
+  }
+  const auto strict = MakeExampleParser({"data", {{"x", "", "int64", {}}}});
+  EXPECT_EQ(Parse(*strict, "", {8}).code(), Code::kDataLoss);
+  const auto bytes = MakeExampleParser({"data", {{"x", "", "bytes", {}}}});
+  EXPECT_FALSE(Parse(*bytes, Example(Entry("x", Bytes(""))), {0}).ok());
+  EXPECT_FALSE(Parse(*bytes, Example(Entry("x", Bytes(Field(1, "a") + Field(1, "b")))), {0}).ok());
+  EXPECT_EQ(Parse(*bytes, Example(Entry("x", Bytes(Field(1, "")))), {0})->fields[0], "");
+}
+
+TEST(Example, damage_is_refused) {
+  const auto parser = MakeExampleParser(Wanted());
+  const std::string whole = Example(Entry("label", Ints(PackedInts({1}))) +
+                                    Entry("box", Floats(PackedFloats({1, 2, 3}))) +
+                                    Entry("image/encoded", Bytes(Field(1, "JPEG"))));
+  ExpectNoPrefixParses(*parser, whole, kSizes);
+  const auto label = MakeExampleParser({"data", {{"x", "", "int64", {}}}});
+  for (const std::string& list :
+       {std::string("\x0B"), std::string("\x00", 1), std::string("\x08") + std::string(10, '\xFF'),
+        std::string("\x0A\x03\x01"), "\x0A" + Varint(~uint64_t{0})}) {
+    EXPECT_FALSE(Parse(*label, Example(Entry("x", Ints(list))), {8}).ok());
+  }
+  const auto box = MakeExampleParser({"data", {{"x", "", "float32", {1}}}});
+  EXPECT_FALSE(Parse(*box, Example(Entry("x", Floats(Field(1, "12345")))), {4}).ok());
+}
+
+TEST(Example, many_features_are_told_apart) {
+  ParseExampleOp op{"data", {}};
+  std::string entries;
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 200; ++i) {
+    const std::string key = "feature" + std::to_string(i * 7919 % 200);
+    op.features.push_back({"feature" + std::to_string(i), "", "int64", {}});
+    entries += Entry(key, Ints(PlainInt(i * 7919 % 200))) + Entry(key + "x", Ints(PlainInt(-1)));
+    sizes.push_back(8);
+  }
+  const auto outcome = Parse(*MakeExampleParser(op), Example(entries), sizes);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  for (size_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(As<int64_t>(outcome->arrays[i])[0], static_cast<int64_t>(i));
+  }
+}
+
+}  // namespace
+}  // namespace forebay::ops
