@@ -2,6 +2,9 @@
 
 #include "base/assert.h"
 #include "format/archive/tar_scan.h"
+#include "format/recordio.h"
+#include "format/sagemaker_record.h"
+#include "format/tfrecord.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
@@ -51,6 +54,62 @@ void Tar(ByteView input) {
       return format::archive::ScanTar(shard, {.concatenated = lenient, .drop_tail = lenient},
                                       on_record, report);
     });
+  }
+}
+
+void TfRecord(ByteView input) {
+  Check(input, [](const format::Shard& shard, const format::OnRecord& on_record,
+                  format::ScanReport* report) {
+    return format::ScanTfRecord(shard, {.drop_tail = true, .max_damaged = 2}, on_record, report);
+  });
+  const auto data = format::OpenTfRecord(input);
+  FB_ASSERT(!data.ok() || data->size() + format::kTfRecordFraming == input.size());
+}
+
+void RecordIo(ByteView input) {
+  using format::RecordIoOptions;
+  std::vector<std::byte> scratch;
+  for (const auto multipart :
+       {RecordIoOptions::Multipart::kMxnet, RecordIoOptions::Multipart::kSageMaker}) {
+    for (const auto payload : {RecordIoOptions::Payload::kRaw, RecordIoOptions::Payload::kImage}) {
+      Check(input, [&](const format::Shard& shard, const format::OnRecord& on_record,
+                       format::ScanReport* report) {
+        return format::ScanRecordIo(
+            shard, {.multipart = multipart, .payload = payload, .drop_tail = true},
+            [&](format::FoundRecord record) -> Status {
+              // What the scan says of a record is what opening it gives.
+              const ByteView frames = input.subspan(record.range.offset, record.range.size());
+              const auto opened = format::OpenRecordIo(frames, multipart, &scratch);
+              FB_ASSERT(opened.ok());
+              const uint64_t last = record.fields.back().bytes;
+              if (payload == RecordIoOptions::Payload::kRaw) {
+                FB_ASSERT(opened->size() == last);
+              } else {
+                const auto image = format::OpenImageRecord(*opened);
+                FB_ASSERT(image.ok() && image->image.size() == last);
+              }
+              return on_record(std::move(record));
+            },
+            report);
+      });
+    }
+    (void)format::OpenRecordIo(input, multipart, &scratch);
+  }
+  (void)format::OpenImageRecord(input);
+}
+
+void RecordIoIndex(ByteView input) {
+  const auto places = format::ParseRecordIoIndex(AsText(input), 1 << 20);
+  for (size_t i = 1; places.ok() && i < places->size(); ++i) {
+    FB_ASSERT((*places)[i - 1].offset < (*places)[i].offset);
+  }
+}
+
+void SageMakerRecord(ByteView input) {
+  static format::SageMakerRecord record;  // used again, as by a reader
+  if (!format::OpenSageMakerRecord(input, &record).ok()) return;
+  for (const format::SageMakerValue& value : record.features) {
+    FB_ASSERT(!value.sparse || value.keys.size() == value.count());
   }
 }
 

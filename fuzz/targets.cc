@@ -20,6 +20,10 @@ constexpr Target kTargets[] = {
     {"path_pattern", &PathPattern},
     {"scan", &Scan},
     {"tar", &Tar},
+    {"tfrecord", &TfRecord},
+    {"recordio", &RecordIo},
+    {"recordio_index", &RecordIoIndex},
+    {"sagemaker_record", &SageMakerRecord},
 };
 
 }  // namespace

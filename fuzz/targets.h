@@ -32,5 +32,9 @@ void PathPattern(ByteView input);   // lines: pattern, key
 void Size(ByteView input);          // "1.5GiB"
 void Scan(ByteView input);          // a video file of any kind
 void Tar(ByteView input);           // a tar file
+void TfRecord(ByteView input);      // a TFRecord file, and one frame
+void RecordIo(ByteView input);  // a RecordIO file in all its readings, one record, an image record
+void RecordIoIndex(ByteView input);    // an .idx file
+void SageMakerRecord(ByteView input);  // a protocol buffer
 
 }  // namespace forebay::fuzz

@@ -32,7 +32,7 @@ bool IsZlib(std::string_view head) {
 
 Foreign ForeignKind(ByteView bytes) {
   const std::string_view head = AsText(bytes);
-  if (head.starts_with("\x1f\x8b"sv)) return Foreign::kGzip;
+  if (head.starts_with("\x1f\x8b\x08"sv)) return Foreign::kGzip;
   if (head.starts_with("\x28\xb5\x2f\xfd"sv)) return Foreign::kZstd;
   if (head.size() >= 4 && (head[0] & '\xf0') == '\x50' && head.substr(1, 3) == "\x2a\x4d\x18"sv) {
     return Foreign::kZstd;  // a skippable frame

@@ -124,8 +124,6 @@ class TarScan {
         samples_(shard, options, on_record, report) {}
 
   Status Run() {
-    FB_ASSIGN_OR_RETURN(const ByteView head, window_.From(0));
-    FB_RETURN_IF_ERROR(RefuseForeign(head, window_.PlaceAt(0)));
     while (!done_) FB_RETURN_IF_ERROR(Step());
     FB_RETURN_IF_ERROR(samples_.Close());
     samples_.NoteRepeats();
@@ -139,6 +137,10 @@ class TarScan {
   // One member, or the end.
   Status Step() {
     auto header = ReadMemberHeader(&window_, next_);
+    if (next_ == 0 && (!header.ok() || header->kind == Kind::kDamaged)) {
+      FB_ASSIGN_OR_RETURN(const ByteView head, window_.From(0));
+      FB_RETURN_IF_ERROR(RefuseForeign(head, window_.PlaceAt(0)));
+    }
     if (!header.ok()) return CutHeader(std::move(header).status());
     if (header->kind == Kind::kDamaged) return reader_.WhyDamaged(next_);
     if (header->kind != Kind::kMember) return End(header->kind);
