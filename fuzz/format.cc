@@ -2,9 +2,12 @@
 
 #include "base/assert.h"
 #include "format/archive/tar_scan.h"
+#include "format/lines.h"
 #include "format/recordio.h"
 #include "format/sagemaker_record.h"
+#include "format/sniff.h"
 #include "format/tfrecord.h"
+#include "format/tokens.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
@@ -111,6 +114,50 @@ void SageMakerRecord(ByteView input) {
   for (const format::SageMakerValue& value : record.features) {
     FB_ASSERT(!value.sparse || value.keys.size() == value.count());
   }
+}
+
+void Lines(ByteView input) {
+  std::vector<std::string_view> cells;
+  std::string scratch;
+  for (const bool drop : {false, true}) {
+    Check(input, [drop](const format::Shard& shard, const format::OnRecord& on_record,
+                        format::ScanReport* report) {
+      return format::ScanJsonLines(shard, {.drop_tail = drop}, on_record, report);
+    });
+    Check(input, [&](const format::Shard& shard, const format::OnRecord& on_record,
+                     format::ScanReport* report) {
+      format::CsvOptions options;
+      options.drop_tail = drop;
+      return format::ScanCsv(
+          shard, options,
+          [&](format::FoundRecord record) -> Status {
+            const ByteView line = input.subspan(record.range.offset, record.range.size());
+            FB_ASSERT(!format::SplitCsvLine(line, ',', '"', &cells, &scratch).ok() ||
+                      !cells.empty());
+            return on_record(std::move(record));
+          },
+          report);
+    });
+  }
+}
+
+void Tokens(ByteView input) {
+  using format::TokenType;
+  const auto index = format::ParseTokenIndex(input, 1 << 20);
+  FB_ASSERT(!index.ok() || index->tokens * format::TokenBytes(index->type) <= 1 << 20);
+  for (const auto& file : {format::LlmcTokens(input, input.size()),
+                           format::RawTokens(input, input.size(), TokenType::kUint16),
+                           format::LitDataTokens(input, input.size(), TokenType::kUint16)}) {
+    FB_ASSERT(!file.ok() ||
+              file->offset + file->count * format::TokenBytes(file->type) == input.size());
+  }
+  (void)format::CheckVocabulary(input, TokenType::kInt32, 50257);
+}
+
+void Sniff(ByteView input) {
+  const format::Kind kind = format::Sniff(input, input.size(), "x.tar");
+  FB_ASSERT(!format::KindName(kind).empty());
+  (void)format::Sniff(input, input.size() + 100, "x.csv");
 }
 
 }  // namespace forebay::fuzz

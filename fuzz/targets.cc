@@ -24,6 +24,9 @@ constexpr Target kTargets[] = {
     {"recordio", &RecordIo},
     {"recordio_index", &RecordIoIndex},
     {"sagemaker_record", &SageMakerRecord},
+    {"lines", &Lines},
+    {"tokens", &Tokens},
+    {"sniff", &Sniff},
 };
 
 }  // namespace

@@ -36,5 +36,8 @@ void TfRecord(ByteView input);      // a TFRecord file, and one frame
 void RecordIo(ByteView input);  // a RecordIO file in all its readings, one record, an image record
 void RecordIoIndex(ByteView input);    // an .idx file
 void SageMakerRecord(ByteView input);  // a protocol buffer
+void Lines(ByteView input);            // JSON lines, CSV
+void Tokens(ByteView input);           // a file of tokens with a header, an index of tokens
+void Sniff(ByteView input);            // the head of a shard
 
 }  // namespace forebay::fuzz

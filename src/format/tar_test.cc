@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "format/sniff.h"
 #include "testing/format_shards.h"
 
 namespace forebay::format {
@@ -210,6 +211,13 @@ TEST(Tar, tells_of_an_end_that_is_missing_or_has_something_behind_it) {
   }
   EXPECT_THAT(TextsOf(members + kEnd + Member("b.jpg", "3") + kEnd, {.concatenated = true}),
               ::testing::ElementsAre("a:jpg=1", "b:jpg=2", "b:jpg=3"));
+}
+
+TEST(Tar, is_known_by_its_content) {
+  for (const std::string& bytes : {ThreeSamples(), Member("x", PaxRecord("size", "3"), 'x')}) {
+    EXPECT_EQ(Sniff(AsBytes(bytes), bytes.size(), "x.jsonl"), Kind::kTar);
+    EXPECT_EQ(Sniff(AsBytes(Flipped(bytes, 3)), bytes.size(), "x.tar"), Kind::kUnknown);
+  }
 }
 
 TEST(Tar, of_nothing_has_no_samples) {
