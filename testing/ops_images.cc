@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include <jpeglib.h>
+#include <spng.h>
+#include <webp/encode.h>
 
 #include <cstdlib>
 
@@ -44,9 +46,10 @@ std::string EncodeJpeg(const Picture& picture, const JpegOptions& options) {
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, options.quality, TRUE);
   if (picture.channels == 3) {
-    jpeg.comp_info[0].h_samp_factor = options.chroma_step;
-    jpeg.comp_info[0].v_samp_factor = options.chroma_step;
+    jpeg.comp_info[0].h_samp_factor = options.chroma_x;
+    jpeg.comp_info[0].v_samp_factor = options.chroma_y;
   }
+  jpeg.restart_in_rows = options.restart_rows;
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   const auto stride = static_cast<size_t>(picture.width * picture.channels);
@@ -58,6 +61,39 @@ std::string EncodeJpeg(const Picture& picture, const JpegOptions& options) {
   jpeg_destroy_compress(&jpeg);
   std::string file(reinterpret_cast<char*>(bytes), size);
   std::free(bytes);
+  return file;
+}
+
+std::string EncodePng(const Picture& picture) {
+  constexpr spng_color_type kColors[] = {SPNG_COLOR_TYPE_GRAYSCALE, SPNG_COLOR_TYPE_GRAYSCALE_ALPHA,
+                                         SPNG_COLOR_TYPE_TRUECOLOR,
+                                         SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
+  spng_ctx* context = spng_ctx_new(SPNG_CTX_ENCODER);
+  spng_set_option(context, SPNG_ENCODE_TO_BUFFER, 1);
+  spng_ihdr header = {};
+  header.width = static_cast<uint32_t>(picture.width);
+  header.height = static_cast<uint32_t>(picture.height);
+  header.bit_depth = 8;
+  header.color_type = static_cast<uint8_t>(kColors[picture.channels - 1]);
+  spng_set_ihdr(context, &header);
+  spng_encode_image(context, picture.pixels.data(), picture.pixels.size(), SPNG_FMT_PNG,
+                    SPNG_ENCODE_FINALIZE);
+  size_t size = 0;
+  int error = 0;
+  void* bytes = spng_get_png_buffer(context, &size, &error);
+  std::string file(static_cast<const char*>(bytes), size);
+  std::free(bytes);
+  spng_ctx_free(context);
+  return file;
+}
+
+std::string EncodeWebp(const Picture& picture) {
+  uint8_t* bytes = nullptr;
+  const auto encode = picture.channels == 4 ? &WebPEncodeLosslessRGBA : &WebPEncodeLosslessRGB;
+  const size_t size = encode(picture.pixels.data(), picture.width, picture.height,
+                             picture.width * picture.channels, &bytes);
+  std::string file(reinterpret_cast<const char*>(bytes), size);
+  WebPFree(bytes);
   return file;
 }
 

@@ -17,8 +17,11 @@ Picture MakePicture(int width, int height, int channels, uint64_t seed);
 struct JpegOptions {
   int quality = 90;
   bool progressive = false;
-  int chroma_step = 2;  // 2: 4:2:0, 1: 4:4:4
+  int chroma_x = 2, chroma_y = 2;  // 2, 2: 4:2:0
+  int restart_rows = 0;            // a restart marker after so many rows of blocks
 };
 std::string EncodeJpeg(const Picture& picture, const JpegOptions& options = {});
+std::string EncodePng(const Picture& picture);
+std::string EncodeWebp(const Picture& picture);  // of 3 or 4 channels, lossless
 
 }  // namespace forebay::testing

@@ -8,6 +8,9 @@
 #include "forebay/status.h"
 #include "ops/image.h"
 #include "ops/jpeg.h"
+#include "ops/orientation.h"
+#include "ops/png.h"
+#include "ops/webp.h"
 
 namespace forebay::ops {
 
@@ -20,14 +23,25 @@ class ImageDecoder {
   // The pixels within `region`; the view lasts until the next Open.
   Result<ImageView> Decode(const Rect& region);
   // Whether the last image had damage that was decoded past, as PIL does.
-  bool damaged() const;
+  bool damaged() const { return kind_ == Kind::kJpeg && jpeg_.damaged(); }
 
  private:
+  enum class Kind : uint8_t { kNone, kJpeg, kPng, kWebp };
+
+  Result<Size> OpenStored(ByteView file);
+  Result<ImageView> DecodeStored(const Rect& region);
+  ByteView Exif(ByteView file);
   ImageView InMode(const ImageView& pixels);
 
   const DecodeImageOp* op_ = nullptr;
+  Kind kind_ = Kind::kNone;
+  Size stored_;
+  Orientation orientation_;
   JpegDecoder jpeg_;
+  PngDecoder png_;
+  WebpDecoder webp_;
   Image converted_;
+  Image turned_;
 };
 
 }  // namespace forebay::ops

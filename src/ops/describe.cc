@@ -75,7 +75,7 @@ struct Describer {
   std::string operator()(const ParseJsonOp& op) const {
     std::string fields;
     for (const JsonField& field : op.fields) {
-      fields += fmt::format("{}({} -> {}, {}, {})", fields.empty() ? "" : ", ", field.pointer,
+      fields += fmt::format("{}{} -> {} ({} {})", fields.empty() ? "" : ", ", field.pointer,
                             field.name, field.dtype, List(field.shape));
     }
     return fmt::format("parse_json(field={}, fields=[{}])", op.field, fields);
@@ -84,7 +84,7 @@ struct Describer {
     std::string features;
     for (const ExampleFeature& feature : op.features) {
       features += fmt::format(
-          "{}({} -> {}, {}, {}{})", features.empty() ? "" : ", ", feature.key,
+          "{}{} -> {} ({} {}{})", features.empty() ? "" : ", ", feature.key,
           feature.name.empty() ? feature.key : feature.name, feature.dtype, List(feature.shape),
           feature.has_default ? fmt::format(", default={}", feature.default_value) : "");
     }

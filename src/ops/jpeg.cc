@@ -208,11 +208,14 @@ Result<ImageView> JpegDecoder::State::Read(const Rect& region) {
   const J_COLOR_SPACE space = jpeg.num_components == 1   ? JCS_GRAYSCALE
                               : jpeg.num_components == 4 ? JCS_CMYK
                                                          : JCS_RGB;
-  // One pixel more on either side, so that upsampled chroma has its neighbours; and not less than
-  // upsampling needs to work on at the right edge. Several scans are decoded whole before the
-  // first row comes, where narrowing saves little and smoothing of missing scans would see it.
+  // One pixel more on either side, so that upsampled chroma has its neighbours, and never so narrow
+  // that there is only one column of chroma, which the library's upsampling gets wrong. Several
+  // scans are decoded whole before the first row comes, where narrowing saves little and the
+  // smoothing of missing scans would see it.
   constexpr int64_t kNarrowest = 16;
-  const int64_t right = std::min<int64_t>(region.x + region.width + 1, jpeg.image_width);
+  const int64_t right = std::min<int64_t>(
+      std::max(region.x + region.width + 1, std::max<int64_t>(region.x - 1, 0) + kNarrowest),
+      jpeg.image_width);
   const int64_t left = std::max<int64_t>(0, std::min(region.x - 1, right - kNarrowest));
   const bool narrow = !jpeg_has_multiple_scans(&jpeg) && right - left < jpeg.image_width;
   auto x = static_cast<JDIMENSION>(narrow ? left : 0);

@@ -54,6 +54,9 @@ void ResampleColumns(const AxisWeights& weights, int64_t first, const ImageView&
       case 1:
         ColumnsOfRow<1>(weights, first, from.Row(y), into->Row(y));
         break;
+      case 2:
+        ColumnsOfRow<2>(weights, first, from.Row(y), into->Row(y));
+        break;
       case 3:
         ColumnsOfRow<3>(weights, first, from.Row(y), into->Row(y));
         break;

@@ -1,0 +1,35 @@
+// PNG by libspng, as PIL reads it: alpha and transparency kept or dropped, never blended; gamma and
+// profiles ignored; of 16 bits the high byte, but of grey the value cut off at 255.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "forebay/status.h"
+#include "ops/image.h"
+
+namespace forebay::ops {
+
+// One image after the other, by one thread.
+class PngDecoder {
+ public:
+  PngDecoder();
+  ~PngDecoder();
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+
+  // Reads the header; `data` has to last until Decode returns. Errors: kDataLoss.
+  Result<Size> Open(ByteView data, uint64_t pixels_max);
+  // The TIFF block of the file's EXIF data, or nothing.
+  ByteView exif();
+  // All pixels: of 3 channels, or of as many as the file has (1 to 4). The view lasts until the
+  // next Open. Errors: kDataLoss, of damage anywhere in the image data.
+  Result<ImageView> Decode(bool as_stored);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace forebay::ops
