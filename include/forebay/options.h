@@ -23,7 +23,7 @@ struct StoreOptions {
   int max_attempts = 0;                 // per request, first included; 0: AWS_MAX_ATTEMPTS, else 5
   int64_t request_timeout_ms = 60'000;  // all attempts of a request; longer by bytes moved
   // Bytes a second that S3 may take, reading and writing, of all of this user's processes on the
-  // node together, each of which has to say so; 0: FOREBAY_NODE_BANDWIDTH ("2.5G"), else no limit.
+  // node together, each of which has to say so; 0: FOREBAY_NODE_BANDWIDTH ("2.5GB"), else no limit.
   uint64_t node_bandwidth = 0;
 
   FOREBAY_API Status Validate() const;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _core
+from . import _core, units
 from .errors import InvalidArgumentError
 
 _NAMES = (
@@ -32,6 +32,8 @@ def to_store_options(options):
             raise InvalidArgumentError(
                 f"unknown storage option {name!r}; known are {', '.join(_NAMES)}"
             )
+        if name == "node_bandwidth" and isinstance(value, str):
+            value = units.parse_rate(value, name)
         try:
             setattr(store, name, value)
         except TypeError:

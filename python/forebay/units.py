@@ -35,6 +35,15 @@ def parse_bytes(value, name="size"):
     return size
 
 
+def parse_rate(value, name="rate"):
+    """Bytes a second, as ``parse_bytes``, also ``"2.5G"`` (1000) and ``"1MiB/s"`` -> int."""
+    if isinstance(value, str):
+        value = value.strip().removesuffix("/s")
+        if value[-1:].upper() in ("K", "M", "G", "T"):
+            value += "B"
+    return parse_bytes(value, name)
+
+
 def parse_seconds(value, name="duration"):
     """``"1.5s"``, ``"200ms"`` or a plain number of seconds -> float."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool):

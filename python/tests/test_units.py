@@ -1,6 +1,7 @@
 import pytest
 
 import forebay as fb
+from forebay import units
 from forebay.units import parse_bytes, parse_runway, parse_seconds
 
 
@@ -38,3 +39,22 @@ def test_runway_takes_durations_and_two_words(text, seconds):
 def test_what_is_no_duration_is_refused(bad):
     with pytest.raises(fb.InvalidArgumentError, match="timeout="):
         parse_seconds(bad, "timeout")
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [("1MiB", 2**20), ("2.5G", 2_500_000_000), ("64 KiB/s", 65536), ("3MB", 3_000_000), (7, 7)],
+)
+def test_a_bandwidth_is_a_size_a_second(text, expected):
+    from forebay.storage import to_store_options
+
+    assert units.parse_rate(text) == expected
+    assert to_store_options({"node_bandwidth": text}).node_bandwidth == expected
+
+
+@pytest.mark.parametrize("text", ["fast", "1X", "G", "1MiB/h", ""])
+def test_what_is_no_bandwidth_is_refused(text):
+    from forebay.storage import to_store_options
+
+    with pytest.raises(fb.InvalidArgumentError, match="node_bandwidth"):
+        to_store_options({"node_bandwidth": text})

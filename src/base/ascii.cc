@@ -26,4 +26,39 @@ bool HasControl(std::string_view text, Tab tab) {
   });
 }
 
+namespace {
+
+// Of the UTF-8 sequence at the front, 0 when there is none.
+size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xed && byte(1) >= 0xa0;
+  const bool beyond = lead == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text, size_t limit) {
+  std::string out;
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const size_t length = SequenceLength(text);
+    const size_t taken = length == 0 ? 1 : length;
+    if (out.size() + taken > limit) break;
+    const bool c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    const bool control = length == 0 || c1 || (length == 1 && (first < 0x20 || first == 0x7f));
+    out += control ? std::string_view(" ") : text.substr(0, taken);
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
 }  // namespace forebay

@@ -1,6 +1,8 @@
 // Characters as protocols define them: ASCII, whatever the locale.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace forebay {
@@ -20,5 +22,9 @@ enum class Tab { kIsControl, kAllowed };
 // Whether there is a byte below 0x20, or 0x7f. Bytes from 0x80 on are none: they are somebody's
 // UTF-8.
 bool HasControl(std::string_view text, Tab tab = Tab::kIsControl);
+
+// What somebody else says, for a text that people read: at most `limit` bytes of it, and a blank in
+// place of each control character (those from U+0080 on too) and byte that is no UTF-8.
+std::string Printable(std::string_view text, size_t limit);
 
 }  // namespace forebay

@@ -35,5 +35,24 @@ TEST(Ascii, hex_digits) {
   }
 }
 
+TEST(Printable, keeps_what_people_read_and_blanks_what_terminals_obey) {
+  EXPECT_EQ(Printable("r\x1b[2Jid\n\x7f", 99), "r [2Jid  ");
+  EXPECT_EQ(Printable("a\xc2\x9b"
+                      "b\xc2\x80"
+                      "c\xc2\xa0"
+                      "d",
+                      99),
+            "a b c\xc2\xa0"
+            "d");  // C1
+  EXPECT_EQ(Printable("a\x9b"
+                      "b\xff\xc3",
+                      99),
+            "a b  ");  // no UTF-8
+  EXPECT_EQ(Printable("\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", 99),
+            "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80");
+  EXPECT_EQ(Printable("\xe0\x80\x80\xed\xa0\x80", 99), "      ");
+  EXPECT_EQ(Printable("ab\xc3\xbc", 3), "ab") << "no half a character";
+}
+
 }  // namespace
 }  // namespace forebay

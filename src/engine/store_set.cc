@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <future>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "net/routed_transport.h"
@@ -16,18 +18,32 @@ namespace forebay::engine {
 
 namespace {
 
-// Bytes a second: digits, then K, M, G or nothing (powers of 1,000). "": none.
+// Bytes in "MiB", "MB", "M" (as MB), "B" or ""; none: it is no unit.
+std::optional<double> UnitBytes(std::string_view unit) {
+  if (unit.empty() || unit == "B") return 1;
+  const size_t power = std::string_view("KMGT").find(unit.front());
+  const std::string_view rest = unit.substr(1);
+  if (power == std::string_view::npos) return std::nullopt;
+  if (rest.empty() || rest == "B") return std::pow(1000.0, power + 1);
+  if (rest == "iB") return std::pow(1024.0, power + 1);
+  return std::nullopt;
+}
+
+// Bytes a second: a number and a unit, with or without "/s". "": none.
 Result<uint64_t> ParseBandwidth(const std::string& text) {
   if (text.empty()) return uint64_t{0};
   double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(parsed.ptr, text.data() + text.size());
-  const size_t power = std::string_view("KMG").find(unit.empty() ? 'x' : unit.front());
-  const bool known = unit.empty() || (unit.size() == 1 && power != std::string_view::npos);
-  const double bytes = number * (unit.empty() ? 1 : std::pow(1000.0, power + 1));
-  if (parsed.ec != std::errc() || !known || !(bytes >= 1) || bytes > 1e15) {
+  std::string_view unit(parsed.ptr, text.data() + text.size());
+  if (unit.ends_with("/s")) unit.remove_suffix(2);
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const std::optional<double> factor = UnitBytes(unit);
+  const double bytes = number * factor.value_or(0);
+  if (parsed.ec != std::errc() || !(bytes >= 1) || bytes > 1e15) {
     return Status(Code::kInvalidArgument,
-                  fmt::format("FOREBAY_NODE_BANDWIDTH is '{}', not bytes a second, as 2.5G", text),
+                  fmt::format("FOREBAY_NODE_BANDWIDTH is '{}', not bytes a second, as 2.5GB or "
+                              "300MiB",
+                              text),
                   ErrorDetail{.from_settings = true});
   }
   return static_cast<uint64_t>(bytes);

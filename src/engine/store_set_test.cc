@@ -49,7 +49,7 @@ TEST(StoreSet, counts_what_a_bucket_was_asked_and_fails_within_the_request_timeo
 }
 
 TEST(StoreSet, a_bandwidth_that_cannot_be_meant_is_refused_by_name) {
-  for (const char* text : {"fast", "10X", "0", "-1", "2GG"}) {
+  for (const char* text : {"fast", "10X", "0", "-1", "2GG", "1Mi", "MiB", "1MiB/h", "1 mib"}) {
     ::setenv("FOREBAY_NODE_BANDWIDTH", text, 1);
     const auto set =
         *StoreSet::Make({.endpoint_url = "http://127.0.0.1:9", .no_sign_request = true});
@@ -57,7 +57,7 @@ TEST(StoreSet, a_bandwidth_that_cannot_be_meant_is_refused_by_name) {
     EXPECT_EQ(store.code(), Code::kInvalidArgument) << text;
     EXPECT_NE(store.status().ToString().find("FOREBAY_NODE_BANDWIDTH"), std::string::npos);
   }
-  for (const char* text : {"2.5G", "100M", "1000", ""}) {
+  for (const char* text : {"2.5G", "100M", "1000", "", "1MiB", "2.5 GB", "64KiB/s", "1TB", "9B"}) {
     ::setenv("FOREBAY_NODE_BANDWIDTH", text, 1);
     const auto set =
         *StoreSet::Make({.endpoint_url = "http://127.0.0.1:9", .no_sign_request = true});

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +30,7 @@ Result<std::optional<std::string>> ReadSmallFile(const std::string& path, size_t
   }
   struct stat about{};
   if (::fstat(fd.get(), &about) != 0) return Failed(path, errno);
+  if (S_ISCHR(about.st_mode) && about.st_rdev == makedev(1, 3)) return std::optional(std::string());
   if (!S_ISREG(about.st_mode)) {
     return Status(
         Code::kInvalidArgument,

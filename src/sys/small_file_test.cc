@@ -22,6 +22,7 @@ TEST(ReadSmallFile, reads_files_and_nothing_else) {
   const std::string pipe = folder.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(ReadSmallFile(pipe, 9).status().code(), Code::kInvalidArgument) << "at once";
+  EXPECT_EQ(*ReadSmallFile("/dev/null", 9), "");
   EXPECT_EQ(ReadSmallFile("/dev/zero", 9).status().code(), Code::kInvalidArgument);
 }
 

@@ -36,6 +36,11 @@ class Members {
     if (!value->is_number_unsigned()) return Fail(name, "must be a whole number, 0 or more");
     into = value->get<uint64_t>();
   }
+  // Leaving it out is what 0 would mean.
+  void Positive(const char* name, uint64_t& into) {
+    Count(name, into);
+    if (object_.contains(name) && into == 0) Fail(name, "must be a whole number, 1 or more");
+  }
   void Signed(const char* name, int64_t& into) {
     const Json* value = Take(name);
     if (value == nullptr) return;
@@ -101,11 +106,17 @@ Result<Match> ReadMatch(const Json& json, const std::string& where) {
   members.Flag("list", match.list);
   members.Number("from_s", 0, 1e9, match.from_s);
   members.Number("until_s", 0, 1e9, match.until_s);
-  members.Count("from_request", match.from_request);
-  members.Count("until_request", match.until_request);
-  members.Count("nth", match.nth);
-  members.Count("every", match.every);
-  members.Count("limit", match.limit);
+  members.Positive("from_request", match.from_request);
+  members.Positive("until_request", match.until_request);
+  members.Positive("nth", match.nth);
+  members.Positive("every", match.every);
+  members.Positive("limit", match.limit);
+  if (match.until_request > 0 && match.until_request < match.from_request) {
+    members.Fail("until_request", "is before \"from_request\": no request would match");
+  }
+  if (match.until_s > 0 && match.until_s <= match.from_s) {
+    members.Fail("until_s", "is not after \"from_s\": no request would match");
+  }
   members.Number("probability", 0, 1, match.probability);
   if (!regex.empty()) {
     try {

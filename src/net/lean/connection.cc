@@ -113,7 +113,7 @@ void Connection::ContinueHandshake() {
   if (result.ok()) {
     BecomeReady();
   } else {
-    owner_.OnSetupFailed(*this, tls_->failure());
+    owner_.OnSetupFailed(*this, Status(tls_->failure()).WithContext(origin_.host));
   }
 }
 

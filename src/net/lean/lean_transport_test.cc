@@ -242,6 +242,7 @@ TEST_F(LeanTransport, names_the_host_it_wants_and_takes_no_other_certificate) {
     EXPECT_FALSE(wrong.status.ok()) << host;
     if (std::string(host) != "127.0.0.4") {  // where nobody listens
       EXPECT_EQ(wrong.status.code(), Code::kInvalidArgument) << wrong.status.ToString();
+      EXPECT_NE(wrong.status.ToString().find(host), std::string::npos) << wrong.status.ToString();
     }
   }
   EXPECT_EQ(server.seen().size(), 1U);

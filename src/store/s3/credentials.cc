@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "store/s3/credentials/profile.h"
 #include "store/s3/credentials/spec.h"
@@ -19,6 +20,7 @@ namespace forebay::store::s3 {
 namespace {
 
 constexpr size_t kFileMost = 4 << 20;  // of a profile or a token
+constexpr int kAttempts = 5;
 
 std::string FirstOf(std::initializer_list<std::string> candidates) {
   for (const std::string& candidate : candidates) {
@@ -29,11 +31,39 @@ std::string FirstOf(std::initializer_list<std::string> candidates) {
 
 int AttemptsOf(const StoreOptions& options, const std::string& text) {
   if (options.max_attempts > 0) return options.max_attempts;
-  if (text.empty()) return 5;
+  if (text.empty()) return kAttempts;
   int attempts = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), attempts);
   const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return whole && attempts > 0 ? attempts : 5;
+  if (whole && attempts > 0) return attempts;
+  Log(LogLevel::kWarn,
+      fmt::format("AWS_MAX_ATTEMPTS (max_attempts) is '{}', no number of at least 1: ignored, {} "
+                  "attempts are made",
+                  text, kAttempts));
+  return kAttempts;
+}
+
+// As a part of a host's name; stores that are not AWS have other words too.
+Status CheckRegion(const std::string& region, bool of_aws) {
+  const bool word = std::ranges::all_of(region, [&](char c) {
+    return IsLetter(c) || IsDigit(c) || c == '-' || (!of_aws && (c == '_' || c == '.'));
+  });
+  if (word && region.size() <= 63 && !region.starts_with('-') && !region.ends_with('-')) return {};
+  return Status(Code::kInvalidArgument,
+                fmt::format("'{}' is no region, as us-east-1 is: --region, AWS_REGION, "
+                            "AWS_DEFAULT_REGION or the profile's says so",
+                            region));
+}
+
+// A file that a variable names is meant: without it other keys would be used, or none.
+Status CheckNamedFiles(const Environment& environment) {
+  if (!environment.check_file) return {};
+  for (const char* variable : {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"}) {
+    const std::string path = environment.Text(variable);
+    if (path.empty()) continue;
+    FB_RETURN_IF_ERROR(environment.check_file(ExpandHome(path, environment)).WithContext(variable));
+  }
+  return {};
 }
 
 std::string Lower(std::string text) {
@@ -121,6 +151,8 @@ Environment Environment::Process() {
             Log(LogLevel::kWarn, "passed over: " + text.status().ToString());
             return std::nullopt;
           },
+          .check_file =
+              [](const std::string& path) { return sys::ReadSmallFile(path, kFileMost).status(); },
           .surroundings =
               [] {
                 std::string text = sys::CurrentFolder();
@@ -147,6 +179,7 @@ std::string ConfiguredEndpoint(const std::string& service, const Environment& en
 }
 
 Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& environment) {
+  FB_RETURN_IF_ERROR(CheckNamedFiles(environment));
   const Profiles profiles = Profiles::Load(environment);
   const std::string named = FirstOf(
       {options.profile, environment.Text("AWS_PROFILE"), environment.Text("AWS_DEFAULT_PROFILE")});
@@ -161,6 +194,7 @@ Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& 
                            environment.Text("AWS_DEFAULT_REGION"), profiles.Get(profile, "region"),
                            "us-east-1"});
   config.endpoint_url = EndpointOf(options, environment, profiles, profile);
+  FB_RETURN_IF_ERROR(CheckRegion(config.region, config.endpoint_url.empty()));
   config.ca_bundle = FirstOf(
       {options.ca_bundle, environment.Text("AWS_CA_BUNDLE"), profiles.Get(profile, "ca_bundle")});
   config.addressing_style = options.addressing_style;

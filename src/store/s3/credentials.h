@@ -26,6 +26,8 @@ struct Environment {
   // The file's content; none when there is no such file, or, with a line of log, when it cannot be
   // read.
   std::function<std::optional<std::string>(const std::string& path)> file;
+  // Why a file that is there cannot be read; OK also where there is none. Unset: all can.
+  std::function<Status(const std::string& path)> check_file = nullptr;
 
   // What a program that is run from here sees, beyond single variables: for telling apart what two
   // processes would be given by it. Unset: nothing.
@@ -64,7 +66,8 @@ struct AwsConfig {
 
 // Order: the option; for credentials without an explicit profile, the environment; the profile
 // (option, AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where
-// AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say; for credentials then the container's agent
+// AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say (then one that is there and cannot be read is
+// an error); for credentials then the container's agent
 // and the instance's metadata service. Reads small files; asks nobody. kPermissionDenied, naming
 // what was tried, when nothing can give credentials and anonymous access was not asked for.
 Result<AwsConfig> LoadAwsConfig(const StoreOptions& options, const Environment& environment);

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include <cstdlib>
 
 #include "store/s3/credentials/spec.h"
 #include "testing/fake_environment.h"
+#include "testing/temp_folder.h"
 
 namespace forebay::store::s3 {
 namespace {
@@ -55,6 +58,62 @@ TEST(AwsConfig, the_environment_gives_keys_region_and_endpoint) {
   EXPECT_EQ(config->region, "r2");
   EXPECT_EQ(config->endpoint_url, "http://s3");
   EXPECT_EQ(config->max_attempts, 5);
+}
+
+TEST(AwsConfig, attempts_that_are_no_number_are_told_and_not_taken) {
+  const Texts keys{{"AWS_ACCESS_KEY_ID", "ID"}, {"AWS_SECRET_ACCESS_KEY", "S"}};
+  for (const std::string text : {"abc", "0", "-3", "5x", "99999999999"}) {
+    Texts all = keys;
+    all["AWS_MAX_ATTEMPTS"] = text;
+    ::testing::internal::CaptureStderr();
+    const auto config = LoadAwsConfig({}, Fake(all));
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(config.ok());
+    EXPECT_EQ(config->max_attempts, 5);
+    EXPECT_NE(said.find("AWS_MAX_ATTEMPTS"), std::string::npos) << text;
+    EXPECT_NE(said.find("'" + text + "'"), std::string::npos) << said;
+  }
+}
+
+TEST(AwsConfig, a_region_that_can_be_none_is_an_error) {
+  const auto load = [](const std::string& region, const std::string& endpoint) {
+    return LoadAwsConfig({.endpoint_url = endpoint, .region = region, .no_sign_request = true},
+                         Fake({}))
+        .status();
+  };
+  for (const char* region :
+       {"us east-1", "us-east-1/", "-x", "x-", "us-east-1\n", "a.b", "\xc3\xbc"}) {
+    const Status status = load(region, "");
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << region;
+    EXPECT_NE(status.ToString().find("AWS_REGION"), std::string::npos);
+  }
+  EXPECT_EQ(load(std::string(64, 'a'), "").code(), Code::kInvalidArgument);
+  for (const char* region : {"us-east-1", "us-iso-east-1", "auto", "Elsewhere"}) {
+    EXPECT_TRUE(load(region, "").ok()) << region;
+  }
+  EXPECT_TRUE(load("my_rack.1", "http://store").ok())
+      << "stores that are not AWS name as they like";
+  EXPECT_EQ(load("my/rack", "http://store").code(), Code::kInvalidArgument);
+}
+
+TEST(AwsConfig, a_file_that_a_variable_names_must_be_readable_if_it_is_there) {
+  const testing::TempFolder folder;
+  const std::string file = folder.path() + "/config";
+  std::ofstream(file) << "[default]\nregion = eu-north-1\n";
+  for (const char* variable : {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"}) {
+    const auto load = [&](const std::string& path) {
+      Environment environment = Fake({{variable, path}});
+      environment.check_file = Environment::Process().check_file;
+      return LoadAwsConfig({.no_sign_request = true}, environment).status();
+    };
+    EXPECT_TRUE(load(file).ok());
+    EXPECT_TRUE(load(folder.path() + "/none").ok()) << "as the AWS tools take it";
+    EXPECT_TRUE(load("/dev/null").ok());
+    const Status status = load(folder.path());
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.ToString().find(variable), std::string::npos) << status.ToString();
+    EXPECT_NE(status.ToString().find(folder.path()), std::string::npos) << status.ToString();
+  }
 }
 
 TEST(AwsConfig, profiles_are_read_as_the_aws_tools_read_them) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/ascii.h"
+
 namespace forebay::store::s3 {
 namespace {
 
@@ -80,14 +82,6 @@ std::string SafeRegion(std::string_view text) {
   return plain ? std::string(text) : "";
 }
 
-std::string Printable(std::string_view text, size_t limit) {
-  std::string out(text.substr(0, limit));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return out;
-}
-
 std::string Hint(const net::HttpHead& head, const ErrorBody& error, const ErrorContext& context) {
   std::string_view told = net::FindHeader(head.headers, "x-amz-bucket-region");
   if (told.empty()) told = error.region;
@@ -121,10 +115,14 @@ Status ErrorFromResponse(const net::HttpHead& head, std::string_view body,
   for (const CodeMeaning& meaning : kMeanings) {
     if (error.code == meaning.name) code = meaning.code;
   }
-  std::string message = error.code.empty()
-                            ? fmt::format("the server answered {}", head.status)
-                            : fmt::format("the server answered {} {}: {}", head.status,
-                                          Printable(error.code, 80), Printable(error.message, 300));
+  std::string message =
+      fmt::format("the server answered {}", context.answered_200 ? 200 : head.status);
+  if (!error.code.empty()) {
+    message += fmt::format("{} {}: {}", context.answered_200 ? " with the error" : "",
+                           Printable(error.code, 80), Printable(error.message, 300));
+  } else if (head.status == 404) {
+    message += ": no such object, or no such bucket";  // a HEAD's answer cannot say which
+  }
   if (net::FindHeader(head.headers, "x-amz-delete-marker") == "true") {
     code = Code::kNotFound;
     message += "; that version is a delete marker";

@@ -14,6 +14,7 @@ struct ErrorContext {
   std::string_view region;    // the one that the request was signed for
   std::string_view endpoint;  // "" for AWS's own
   int64_t unix_time_s = 0;    // this machine's clock when it was signed
+  bool answered_200 = false;  // the error came as a success's body
 };
 
 // `body` may be empty, cut short or no XML: then the status alone decides.

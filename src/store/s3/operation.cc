@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/crc64.h"
 #include "base/log.h"
@@ -203,7 +204,7 @@ Result<net::BodyTarget> Operation::OnHead(const net::HttpHead& head) {
     head_.content_length = head.content_length;
   }
   detail_.http_status = head.status;
-  detail_.request_id = net::FindHeader(head.headers, "x-amz-request-id");
+  detail_.request_id = Printable(net::FindHeader(head.headers, "x-amz-request-id"), 120);
   if (is_error_) return net::BodyTarget{.text = &text_, .text_limit = kErrorTextLimit};
   return OnAccepted(head);
 }
@@ -389,11 +390,13 @@ bool Operation::RenewCredentials() {
 
 // ---- the end
 
-Status Operation::ErrorOf(const net::HttpHead& head, const std::string& text) const {
+Status Operation::ErrorOf(const net::HttpHead& head, const std::string& text,
+                          bool answered_200) const {
   return ErrorFromResponse(head, text,
                            {.region = core_.endpoint().region,
                             .endpoint = core_.options.config.endpoint_url,
-                            .unix_time_s = signed_at_});
+                            .unix_time_s = signed_at_,
+                            .answered_200 = answered_200});
 }
 
 void Operation::FinishLater(Status status) {
@@ -421,7 +424,7 @@ Status Operation::ErrorInText() const {
   // Without its own status the code decides; one that is unknown is worth another try.
   net::HttpHead as_error = head_;
   as_error.status = 500;
-  return ErrorOf(as_error, text_);
+  return ErrorOf(as_error, text_, true);
 }
 
 }  // namespace forebay::store::s3

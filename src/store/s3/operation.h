@@ -128,7 +128,8 @@ class Operation : public net::HttpHandler {
   bool FollowRedirect(const net::HttpHead& head, const WireRequest& own);
   bool CorrectClock(const net::HttpHead& head, const ErrorBody& error);
   bool RenewCredentials();
-  Status ErrorOf(const net::HttpHead& head, const std::string& text) const;
+  Status ErrorOf(const net::HttpHead& head, const std::string& text,
+                 bool answered_200 = false) const;
 
   void FinishLater(Status status);
   // Takes the operation out of the core and ends it.

@@ -140,6 +140,28 @@ TEST(S3Read, the_error_keeps_status_and_request_id) {
   EXPECT_EQ(status.detail().http_status, 404);
 }
 
+TEST(S3Read, what_a_terminal_would_obey_is_taken_out_of_what_a_server_says) {
+  ScriptedS3 answers(Say({HttpText(404,
+                                   {{"x-amz-request-id",
+                                     "i\x9b"
+                                     "2Jd\xc2\x9b"
+                                     "x"}},
+                                   "<Error><Code>No\xc2\x9bSuch</Code><Message>a\xc2\x85"
+                                   "b"
+                                   "</Message></Error>")}));
+  const Status status = answers.Read();
+  EXPECT_EQ(status.detail().request_id, "i 2Jd x");
+  EXPECT_NE(status.ToString().find("404 No Such: a b"), std::string::npos) << status.ToString();
+}
+
+TEST(S3Head, of_what_is_not_there_says_so_without_a_body) {
+  ScriptedS3 answers(Say(testing::HeadReply(404, {}, 0)));
+  const Result<ObjectInfo> info = answers.store().Head("k");
+  EXPECT_EQ(info.code(), Code::kNotFound);
+  EXPECT_NE(info.status().ToString().find("no such object, or no such bucket"), std::string::npos)
+      << info.status().ToString();
+}
+
 TEST(S3Read, a_200_is_data_only_when_it_is_the_whole_object) {
   ScriptedS3 whole(Say({HttpText(200, {{"ETag", "\"e\""}}, "0123456789")}));
   const Status status = whole.Read(false, {0, 10});
@@ -211,12 +233,52 @@ TEST(S3Upload, an_error_inside_a_200_is_no_success_however_it_is_padded) {
   }
 }
 
+TEST(S3Upload, an_error_inside_a_200_keeps_its_code_whatever_was_asked_for) {
+  const ScriptedReply reply{
+      HttpText(200, {}, "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>")};
+  ScriptedS3 answers(Say(reply));
+  const Status statuses[] = {
+      answers.store().List({.prefix = "p"}).status(),
+      answers.store().CreateUpload({.key = "k"}).status(),
+      answers.store().CompleteUpload({.key = "k", .upload_id = "u", .part_etags = {"e"}}).status(),
+      answers.store().PutPart({.key = "k", .upload_id = "u"}).status(),
+  };
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::kResourceExhausted) << status.ToString();
+    EXPECT_NE(status.ToString().find("answered 200 with the error SlowDown: Reduce your rate"),
+              std::string::npos)
+        << status.ToString();
+  }
+}
+
+TEST(S3List, what_does_not_begin_with_the_prefix_is_no_answer) {
+  const auto list = [](const std::string& inside) {
+    ScriptedS3 answers(Say({HttpText(
+        200, {},
+        "<ListBucketResult><IsTruncated>false</IsTruncated>" + inside + "</ListBucketResult>")}));
+    return answers.store().List({.prefix = "a/b", .delimiter = "/"}).status();
+  };
+  const auto object = [](const std::string& key) {
+    return "<Contents><Key>" + key + "</Key><Size>1</Size><ETag>e</ETag></Contents>";
+  };
+  const auto folder = [](const std::string& key) {
+    return "<CommonPrefixes><Prefix>" + key + "</Prefix></CommonPrefixes>";
+  };
+  EXPECT_TRUE(list(object("a/b") + object("a/bc") + folder("a/b/")).ok());
+  for (const std::string& outside :
+       {object("a/b1") + object("a/c"), object("../../etc/passwd"), folder("a/"), object("a")}) {
+    const Status status = list(outside);
+    EXPECT_EQ(status.code(), Code::kDataLoss) << outside;
+    EXPECT_NE(status.ToString().find("does not begin with 'a/b'"), std::string::npos);
+  }
+}
+
 TEST(S3List, decodes_keys_and_refuses_what_is_not_whole) {
   const auto list = [](const std::string& body) {
     ScriptedS3 answers(Say({HttpText(200, {}, body)}));
-    auto page = answers.store().List({.prefix = "p", .continuation_token = "before"});
+    auto page = answers.store().List({.prefix = "", .continuation_token = "before"});
     EXPECT_EQ(answers.server().seen().at(0).target,
-              "/b?continuation-token=before&encoding-type=url&list-type=2&max-keys=1000&prefix=p");
+              "/b?continuation-token=before&encoding-type=url&list-type=2&max-keys=1000");
     return page;
   };
   const std::string head = "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\">";

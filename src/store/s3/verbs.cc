@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "store/s3/error.h"
 #include "store/s3/xml.h"
 
@@ -33,7 +35,9 @@ class TextOperation : public Operation {
     if (result.ok()) {
       on_done_(std::move(result));
     } else {
-      Fail(std::move(result).status().WithDetail(detail_));
+      // An error that came with a success's status says more than what is missing.
+      Status told = ErrorInText();
+      Fail((told.ok() ? std::move(result).status() : std::move(told)).WithDetail(detail_));
     }
   }
   void Fail(Status status) override { on_done_(std::move(status)); }
@@ -157,12 +161,22 @@ class List final : public TextOperation<ListRequest, ListPage> {
   }
   Result<ListPage> Parse() override {
     FB_ASSIGN_OR_RETURN(ListPage page, ParseListPage(text_));
+    const auto outside = [this](const std::string& name) {
+      return !name.starts_with(request_.prefix);
+    };
+    const auto is_outside = [&](const ObjectInfo& info) { return outside(info.key); };
     if (core_.endpoint().directory_bucket) {
-      const auto outside = [this](const std::string& name) {
-        return !name.starts_with(request_.prefix);
-      };
-      std::erase_if(page.objects, [&](const ObjectInfo& info) { return outside(info.key); });
+      std::erase_if(page.objects, is_outside);
       std::erase_if(page.common_prefixes, outside);
+    }
+    const auto object = std::ranges::find_if(page.objects, is_outside);
+    const auto folder = std::ranges::find_if(page.common_prefixes, outside);
+    if (object != page.objects.end() || folder != page.common_prefixes.end()) {
+      return Status(
+          Code::kDataLoss,
+          fmt::format("the listing holds '{}', which does not begin with '{}'",
+                      Printable(object != page.objects.end() ? object->key : *folder, 200),
+                      Printable(request_.prefix, 200)));
     }
     if (!page.next_token.empty() && page.next_token == request_.continuation_token) {
       return Status(Code::kDataLoss, "the listing repeats its continuation token");
