@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "format/archive/tar_scan.h"
 #include "format/lines.h"
+#include "format/mds.h"
 #include "format/recordio.h"
 #include "format/sagemaker_record.h"
 #include "format/sniff.h"
@@ -158,6 +159,28 @@ void Sniff(ByteView input) {
   const format::Kind kind = format::Sniff(input, input.size(), "x.tar");
   FB_ASSERT(!format::KindName(kind).empty());
   (void)format::Sniff(input, input.size() + 100, "x.csv");
+}
+
+void Mds(ByteView input) {
+  for (const bool header_only : {false, true}) {
+    Check(input, [header_only](const format::Shard& shard, const format::OnRecord& on_record,
+                               format::ScanReport* report) {
+      return format::ScanMds(shard, {.header_only = header_only}, on_record, report);
+    });
+  }
+  const std::vector<format::MdsColumn> columns = {{"a", "int", 8}, {"b", "str"}, {"c", "bytes"}};
+  std::vector<ByteView> values;
+  FB_ASSERT(!format::OpenMdsSample(input, columns, &values).ok() || values.size() == 3);
+}
+
+void MdsIndex(ByteView input) { (void)format::ParseMdsIndex(AsText(input)); }
+
+void MdsValue(ByteView input) {
+  // The encoding, a line feed, the value.
+  const size_t end = AsText(input).find('\n');
+  if (end == std::string_view::npos) return;
+  static format::MdsValue value;
+  (void)format::OpenMdsValue(input.subspan(end + 1), AsText(input).substr(0, end), &value);
 }
 
 }  // namespace forebay::fuzz

@@ -26,6 +26,9 @@ constexpr Target kTargets[] = {
     {"sagemaker_record", &SageMakerRecord},
     {"lines", &Lines},
     {"tokens", &Tokens},
+    {"mds", &Mds},
+    {"mds_index", &MdsIndex},
+    {"mds_value", &MdsValue},
     {"sniff", &Sniff},
 };
 

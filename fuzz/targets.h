@@ -38,6 +38,9 @@ void RecordIoIndex(ByteView input);    // an .idx file
 void SageMakerRecord(ByteView input);  // a protocol buffer
 void Lines(ByteView input);            // JSON lines, CSV
 void Tokens(ByteView input);           // a file of tokens with a header, an index of tokens
+void Mds(ByteView input);              // an MDS shard, and one sample
+void MdsIndex(ByteView input);         // its index.json
+void MdsValue(ByteView input);         // a line: an encoding; a value
 void Sniff(ByteView input);            // the head of a shard
 
 }  // namespace forebay::fuzz
