@@ -56,6 +56,13 @@ int32_t Fixed(double weight) {
   return static_cast<int32_t>(weight < 0 ? -0.5 + weight * kOne : 0.5 + weight * kOne);
 }
 
+constexpr int32_t kLow = (1 << kLowBits) - 1;
+
+int32_t Pack(int32_t first, int32_t second) {
+  return static_cast<int32_t>(static_cast<uint32_t>(second) << 16 |
+                              (static_cast<uint32_t>(first) & 0xFFFF));
+}
+
 }  // namespace
 
 void AxisWeights::Set(int64_t in, int64_t out, int64_t from, int64_t count, ResizeFilter filter) {
@@ -84,6 +91,11 @@ void AxisWeights::Set(int64_t in, int64_t out, int64_t from, int64_t count, Resi
     int32_t* to = &weights[static_cast<size_t>(i) * static_cast<size_t>(stride)];
     for (size_t k = 0; k < used; ++k) to[k] = Fixed(sum != 0.0 ? exact[k] / sum : exact[k]);
     spans[static_cast<size_t>(i)] = {first, end - first};
+  }
+  pairs.resize(weights.size());
+  for (size_t k = 0; k < weights.size(); k += 2) {
+    pairs[k] = Pack(weights[k] & kLow, weights[k + 1] & kLow);
+    pairs[k + 1] = Pack(weights[k] >> kLowBits, weights[k + 1] >> kLowBits);
   }
 }
 

@@ -18,9 +18,13 @@ struct AxisWeights {
   std::vector<Span> spans;       // of the outputs within the window
   std::vector<int32_t> weights;  // `stride` of each, those after `count` 0
   int32_t stride = 0;            // even
+  // The same for multiplying 16-bit numbers: of each two weights their lower 15 bits, side by side,
+  // and what is above.
+  std::vector<int32_t> pairs;
 
   // Of `out` pixels made from `in`, those from `from` to `from + count`.
   void Set(int64_t in, int64_t out, int64_t from, int64_t count, ResizeFilter filter);
+  int32_t pairs_of(size_t output) const { return (spans[output].count + 1) / 2; }
   // The inputs that any of them reads.
   int32_t first() const { return spans.front().first; }
   int32_t end() const { return spans.back().first + spans.back().count; }

@@ -45,10 +45,17 @@ void RowOfRows(const int32_t* k, int32_t count, const uint8_t* from, size_t stri
   }
 }
 
+#if defined(__x86_64__)
+bool HasAvx2() {
+  static const bool avx2 = __builtin_cpu_supports("avx2") != 0;
+  return avx2;
+}
+#endif
+
 }  // namespace
 
-void ResampleColumns(const AxisWeights& weights, int64_t first, const ImageView& from,
-                     Image* into) {
+void ResampleColumnsPlain(const AxisWeights& weights, int64_t first, const ImageView& from,
+                          Image* into) {
   for (int64_t y = 0; y < from.height; ++y) {
     switch (from.channels) {
       case 1:
@@ -66,13 +73,29 @@ void ResampleColumns(const AxisWeights& weights, int64_t first, const ImageView&
   }
 }
 
-void ResampleRows(const AxisWeights& weights, int64_t first, const ImageView& from, Image* into) {
+void ResampleRowsPlain(const AxisWeights& weights, int64_t first, const ImageView& from,
+                       Image* into) {
   const int32_t* k = weights.weights.data();
   for (int64_t y = 0; y < into->view().height; ++y, k += weights.stride) {
     const AxisWeights::Span& span = weights.spans[static_cast<size_t>(y)];
     RowOfRows(k, span.count, from.Row(span.first - first), from.stride, from.row_bytes(),
               into->Row(y));
   }
+}
+
+void ResampleColumns(const AxisWeights& weights, int64_t first, const ImageView& from,
+                     Image* into) {
+#if defined(__x86_64__)
+  if (HasAvx2() && from.channels == 3) return ResampleColumnsAvx2(weights, first, from, into);
+#endif
+  ResampleColumnsPlain(weights, first, from, into);
+}
+
+void ResampleRows(const AxisWeights& weights, int64_t first, const ImageView& from, Image* into) {
+#if defined(__x86_64__)
+  if (HasAvx2()) return ResampleRowsAvx2(weights, first, from, into);
+#endif
+  ResampleRowsPlain(weights, first, from, into);
 }
 
 }  // namespace forebay::ops

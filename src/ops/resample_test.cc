@@ -142,6 +142,10 @@ TEST(Resample, both_passes_are_the_plain_sums) {
         weights.Set(from.width, width, 0, width, filter);
         across.Reset(width, from.height, channels);
         ResampleColumns(weights, 0, from, &across);
+        Image plain;
+        plain.Reset(width, from.height, channels);
+        ResampleColumnsPlain(weights, 0, from, &plain);
+        EXPECT_EQ(Copy(plain.view()), Copy(across.view()));
         int wrong = 0;
         for (int64_t y = 0; y < from.height; ++y) {
           for (size_t x = 0; x < across.view().row_bytes(); ++x) {
@@ -151,6 +155,9 @@ TEST(Resample, both_passes_are_the_plain_sums) {
         weights.Set(from.height, height, 0, height, filter);
         down.Reset(from.width, height, channels);
         ResampleRows(weights, 0, from, &down);
+        plain.Reset(from.width, height, channels);
+        ResampleRowsPlain(weights, 0, from, &plain);
+        EXPECT_EQ(Copy(plain.view()), Copy(down.view()));
         for (int64_t y = 0; y < height; ++y) {
           for (size_t x = 0; x < from.row_bytes(); ++x) {
             wrong += down.Row(y)[x] !=
