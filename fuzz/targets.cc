@@ -30,6 +30,12 @@ constexpr Target kTargets[] = {
     {"mds_index", &MdsIndex},
     {"mds_value", &MdsValue},
     {"sniff", &Sniff},
+    {"image", &Image},
+    {"exif", &Exif},
+    {"npy", &Npy},
+    {"json_fields", &JsonFields},
+    {"example", &Example},
+    {"int_text", &IntText},
 };
 
 }  // namespace

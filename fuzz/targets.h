@@ -42,5 +42,11 @@ void Mds(ByteView input);              // an MDS shard, and one sample
 void MdsIndex(ByteView input);         // its index.json
 void MdsValue(ByteView input);         // a line: an encoding; a value
 void Sniff(ByteView input);            // the head of a shard
+void Image(ByteView input);            // a JPEG, PNG or WebP file, whole and in part
+void Exif(ByteView input);             // a TIFF block, a JPEG's segments
+void Npy(ByteView input);              // a NumPy array file
+void JsonFields(ByteView input);       // a JSON document of which fields are wanted
+void Example(ByteView input);          // a tf.train.Example of which features are wanted
+void IntText(ByteView input);          // " 17\n"
 
 }  // namespace forebay::fuzz
