@@ -36,6 +36,8 @@ Op ImageOpOf(const std::string& name, const json& op) {
     decode.field = op.value("field", decode.field);
     decode.mode = op.value("mode", decode.mode);
     decode.orientation = op.value("orientation", decode.orientation);
+    decode.cmyk = op.value("cmyk", decode.cmyk);
+    decode.grey16 = op.value("grey16", decode.grey16);
     decode.pixels_max = op.value("pixels_max", decode.pixels_max);
     return decode;
   }

@@ -140,6 +140,10 @@ class OpsTest(unittest.TestCase):
                 data = png(width, height, depth, color, [row.tobytes() for row in values])
                 for mode in ("RGB", "L"):
                     self.whole(data, mode, (color, depth, mode))
+        values = self.generator.integers(0, 256, (height, 2 * width), dtype=np.uint8)
+        data = png(width, height, 16, 0, [row.tobytes() for row in values])
+        crop = {"op": "center_crop", "height": height, "width": width}
+        self.same(self.driver.run(data, [decode("L", grey16="high_byte"), crop]), values[:, ::2], "high byte")
         for depth in (1, 2, 4):
             rows = self.generator.integers(0, 256, (height, (width * depth + 7) // 8), dtype=np.uint8)
             self.whole(png(width, height, depth, 0, [row.tobytes() for row in rows]), "RGB", depth)

@@ -22,6 +22,11 @@ struct DecodeImageOp {
   // EXIF orientation: "ignore", as torchvision and PIL do, or "apply", as OpenCV does.
   std::string orientation = "ignore";
   uint64_t pixels_max = 178'956'970;  // more is refused; PIL's limit for an error
+  // JPEGs of four inks: "inverted", all of them, as PIL and OpenCV take them; "marker": those with
+  // an Adobe marker, as TensorFlow, DALI and torchvision since 0.16 do, in their arithmetic.
+  std::string cmyk = "inverted";
+  // Grey of 16 bits: "clip", cut off at 255, as PIL; "high_byte", as OpenCV.
+  std::string grey16 = "clip";
 };
 
 // Antialiased as PIL's resize and torchvision's (antialias=True), or as OpenCV's without.

@@ -67,10 +67,14 @@ Result<ImageView> ImageDecoder::Decode(const Rect& region) {
 }
 
 Result<ImageView> ImageDecoder::DecodeStored(const Rect& region) {
-  if (kind_ == Kind::kJpeg) return jpeg_.Decode(region);
+  if (kind_ == Kind::kJpeg) {
+    return jpeg_.Decode(region, op_->cmyk == "marker" ? JpegDecoder::Cmyk::kByMarker
+                                                      : JpegDecoder::Cmyk::kInverted);
+  }
   const bool as_stored = op_->mode == "unchanged";
   FB_ASSIGN_OR_RETURN(const ImageView all,
-                      kind_ == Kind::kPng ? png_.Decode(as_stored) : webp_.Decode(as_stored));
+                      kind_ == Kind::kPng ? png_.Decode({as_stored, op_->grey16 == "high_byte"})
+                                          : webp_.Decode(as_stored));
   return all.Cropped(region);
 }
 

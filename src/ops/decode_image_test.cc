@@ -120,6 +120,28 @@ std::vector<std::string> OneOfEach() {
           EncodeWebp(picture)};
 }
 
+TEST(DecodeImage, four_inks_are_inverted_always_or_as_the_marker_says) {
+  const Picture picture = MakePicture(16, 8, 4, 1);
+  const std::string marked = EncodeJpeg(picture, {.quality = 100});
+  // Without its Adobe marker, a segment of 16 bytes.
+  const size_t marker = marked.find("\xFF\xEE");
+  ASSERT_NE(marker, std::string::npos);
+  const std::string bare = marked.substr(0, marker) + marked.substr(marker + 16);
+  EXPECT_EQ(*Decode(marked), *Decode(bare));
+  const auto by_marker = Decode(marked, {.cmyk = "marker"});
+  const auto inverted = Decode(marked);
+  const auto plain = Decode(bare, {.cmyk = "marker"});
+  ASSERT_TRUE(by_marker.ok() && inverted.ok() && plain.ok());
+  EXPECT_NE(plain->bytes, inverted->bytes);
+  EXPECT_NE(by_marker->bytes, inverted->bytes);
+  for (size_t i = 0; i < inverted->bytes.size(); ++i) {
+    const auto value = [&](const Pixels& pixels) {
+      return static_cast<int>(static_cast<uint8_t>(pixels.bytes[i]));
+    };
+    EXPECT_LE(std::abs(value(*by_marker) - value(*inverted)), 1);  // rounding
+  }
+}
+
 TEST(DecodeImage, every_beginning_of_a_file_is_refused) {
   ImageDecoder decoder;
   // IEND and two checksums: as in PIL, a PNG's pixels are whole without them.

@@ -37,8 +37,9 @@ std::string List(const Range& values) {
 
 struct Describer {
   std::string operator()(const DecodeImageOp& op) const {
-    return fmt::format("decode_image(field={}, mode={}, orientation={}, pixels_max={})", op.field,
-                       op.mode, op.orientation, op.pixels_max);
+    return fmt::format(
+        "decode_image(field={}, mode={}, orientation={}, pixels_max={}, cmyk={}, grey16={})",
+        op.field, op.mode, op.orientation, op.pixels_max, op.cmyk, op.grey16);
   }
   std::string operator()(const ResizeOp& op) const {
     return fmt::format("resize(height={}, width={}, filter={})", op.height, op.width,
@@ -143,6 +144,8 @@ struct Validator {
     FB_RETURN_IF_ERROR(CheckField(kOp, op.field));
     FB_RETURN_IF_ERROR(CheckChoice(kOp, "mode", op.mode, {"RGB", "L", "unchanged"}));
     FB_RETURN_IF_ERROR(CheckChoice(kOp, "orientation", op.orientation, {"ignore", "apply"}));
+    FB_RETURN_IF_ERROR(CheckChoice(kOp, "cmyk", op.cmyk, {"inverted", "marker"}));
+    FB_RETURN_IF_ERROR(CheckChoice(kOp, "grey16", op.grey16, {"clip", "high_byte"}));
     return op.pixels_max > 0 ? Status() : Bad("decode_image: pixels_max is 0");
   }
   Status operator()(const ResizeOp& op) const { return CheckSides("resize", op, 0); }

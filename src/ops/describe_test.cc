@@ -25,6 +25,8 @@ TEST(ValidateOp, names_op_and_argument) {
       {DecodeImageOp{.field = ""}, "decode_image: field"},
       {DecodeImageOp{.mode = "BGR"}, "decode_image: mode is 'BGR'"},
       {DecodeImageOp{.orientation = "yes"}, "decode_image: orientation"},
+      {DecodeImageOp{.cmyk = "yes"}, "decode_image: cmyk"},
+      {DecodeImageOp{.grey16 = "yes"}, "decode_image: grey16"},
       {DecodeImageOp{.pixels_max = 0}, "decode_image: pixels_max"},
       {ResizeOp{.height = 0}, "resize: height is 0"},
       {ResizeOp{.height = 8, .width = -1}, "resize: width is -1"},

@@ -75,6 +75,15 @@ void InvertedCmykToRgb(const uint8_t* from, int64_t pixels, uint8_t* to) {
   }
 }
 
+// `flip` is 255 where the inks are not stored inverted.
+void CmykToRgb(const uint8_t* from, int64_t pixels, uint8_t flip, uint8_t* to) {
+  for (int64_t i = 0; i < pixels; ++i, from += 4, to += 3) {
+    for (int c = 0; c < 3; ++c) {
+      to[c] = static_cast<uint8_t>((from[c] ^ flip) * (from[3] ^ flip) / 255);
+    }
+  }
+}
+
 }  // namespace
 
 struct JpegDecoder::State {
@@ -164,7 +173,8 @@ struct JpegDecoder::State {
     return false;
   }
 
-  Result<ImageView> Read(const Rect& region);
+  void ToRgb(const uint8_t* inks, int64_t width, Cmyk cmyk_as, uint8_t* to) const;
+  Result<ImageView> Read(const Rect& region, Cmyk cmyk_as);
 };
 
 JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {}
@@ -197,14 +207,23 @@ Result<JpegDecoder::Info> JpegDecoder::Open(ByteView data, uint64_t pixels_max) 
   return info;
 }
 
-Result<ImageView> JpegDecoder::Decode(const Rect& region) {
-  auto result = state_->Read(region);
+Result<ImageView> JpegDecoder::Decode(const Rect& region, Cmyk cmyk) {
+  auto result = state_->Read(region, cmyk);
   // What follows the region is not looked at; the object is used again.
   state_->GuardedAbort();
   return result;
 }
 
-Result<ImageView> JpegDecoder::State::Read(const Rect& region) {
+void JpegDecoder::State::ToRgb(const uint8_t* inks, int64_t width, Cmyk cmyk_as,
+                               uint8_t* to) const {
+  if (cmyk_as == Cmyk::kInverted) {
+    InvertedCmykToRgb(inks, width, to);
+  } else {
+    CmykToRgb(inks, width, jpeg.saw_Adobe_marker != 0 ? 0 : 255, to);
+  }
+}
+
+Result<ImageView> JpegDecoder::State::Read(const Rect& region, Cmyk cmyk_as) {
   const J_COLOR_SPACE space = jpeg.num_components == 1   ? JCS_GRAYSCALE
                               : jpeg.num_components == 4 ? JCS_CMYK
                                                          : JCS_RGB;
@@ -232,7 +251,7 @@ Result<ImageView> JpegDecoder::State::Read(const Rect& region) {
   if (cmyk_stored) {
     pixels.Reset(width, region.height, 3);
     for (int64_t y = 0; y < region.height; ++y) {
-      InvertedCmykToRgb(rows.Row(y), width, pixels.Row(y));
+      ToRgb(rows.Row(y), width, cmyk_as, pixels.Row(y));
     }
   }
   return pixels.view().Cropped({region.x - x, 0, region.width, region.height});

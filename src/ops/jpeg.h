@@ -27,10 +27,13 @@ class JpegDecoder {
   // before anything of its size is allocated. Errors: kDataLoss.
   Result<Info> Open(ByteView data, uint64_t pixels_max);
 
+  // How four inks become three colours.
+  enum class Cmyk : uint8_t { kInverted, kByMarker };  // as PIL; as torchvision since 0.16
+
   // The opened image's pixels within `region`, the same as those of a whole decode: of 1 channel,
-  // or of 3 (RGB; of CMYK as PIL converts it) as it was opened. The view lasts until the next
-  // Open. Data that is cut short is an error whatever the region.
-  Result<ImageView> Decode(const Rect& region);
+  // or of 3 (RGB). The view lasts until the next Open. Data that is cut short is an error whatever
+  // the region.
+  Result<ImageView> Decode(const Rect& region, Cmyk cmyk = Cmyk::kInverted);
 
   // Whether the last image had damage that the library could decode past, as PIL does silently.
   bool damaged() const;

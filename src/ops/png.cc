@@ -103,11 +103,13 @@ ByteView PngDecoder::exif() {
   return {reinterpret_cast<const std::byte*>(exif.data), exif.length};
 }
 
-Result<ImageView> PngDecoder::Decode(bool as_stored) {
+Result<ImageView> PngDecoder::Decode(const Wanted& wanted) {
+  const bool as_stored = wanted.as_stored;
   State& state = *state_;
   const bool wide = state.header.bit_depth == 16;
   if (state.header.color_type == SPNG_COLOR_TYPE_GRAYSCALE) {
-    return wide ? state.DecodeWide(1, true) : state.DecodeAs(SPNG_FMT_G8, 1, 1, &state.pixels);
+    return wide ? state.DecodeWide(1, !wanted.grey_high_byte)
+                : state.DecodeAs(SPNG_FMT_G8, 1, 1, &state.pixels);
   }
   if (as_stored && state.header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA) {
     return wide ? state.DecodeWide(2, false) : state.DecodeAs(SPNG_FMT_PNG, 2, 1, &state.pixels);

@@ -23,9 +23,13 @@ class PngDecoder {
   Result<Size> Open(ByteView data, uint64_t pixels_max);
   // The TIFF block of the file's EXIF data, or nothing.
   ByteView exif();
-  // All pixels: of 3 channels, or of as many as the file has (1 to 4). The view lasts until the
-  // next Open. Errors: kDataLoss, of damage anywhere in the image data.
-  Result<ImageView> Decode(bool as_stored);
+  struct Wanted {
+    bool as_stored = false;       // of as many channels as the file has (1 to 4), else 1 or 3
+    bool grey_high_byte = false;  // of 16 bits of grey; else cut off at 255
+  };
+  // All pixels. The view lasts until the next Open. Errors: kDataLoss, of damage anywhere in the
+  // image data.
+  Result<ImageView> Decode(const Wanted& wanted);
 
  private:
   struct State;

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/bytes.h"
+#include "base/crc64.h"
 #include "base/random.h"
 #include "ops/resample_rows.h"
 #include "testing/ops_images.h"
@@ -168,6 +170,21 @@ TEST(Resample, both_passes_are_the_plain_sums) {
       }
     }
   }
+}
+
+// Checksums of what cv2.resize (OpenCV 4.6, INTER_LINEAR) makes of these pictures.
+TEST(Resample, opencv_is_matched) {
+  Image image;
+  Fill(testing::MakePicture(61, 47, 3, 1), 0, &image);
+  Crc64 crc;
+  for (const Size to : {Size{40, 30}, Size{61, 20}, Size{122, 94}, Size{100, 200}, Size{7, 3}}) {
+    const std::string bytes =
+        Resize(image.view(), to, {0, 0, to.width, to.height}, ResizeFilter::kOpenCvBilinear);
+    crc.Add(AsBytes(bytes));
+  }
+  Fill(testing::MakePicture(62, 48, 3, 2), 0, &image);
+  crc.Add(AsBytes(Resize(image.view(), {31, 24}, {0, 0, 31, 24}, ResizeFilter::kOpenCvBilinear)));
+  EXPECT_EQ(crc.value(), 4408597048457709594U);
 }
 
 TEST(Resample, opencv_takes_two_neighbours_whatever_the_scale) {
