@@ -2,8 +2,11 @@
 
 #include "base/assert.h"
 #include "format/archive/tar_scan.h"
+#include "format/beton.h"
 #include "format/lines.h"
+#include "format/litdata.h"
 #include "format/mds.h"
+#include "format/npy.h"
 #include "format/recordio.h"
 #include "format/sagemaker_record.h"
 #include "format/sniff.h"
@@ -181,6 +184,36 @@ void MdsValue(ByteView input) {
   if (end == std::string_view::npos) return;
   static format::MdsValue value;
   (void)format::OpenMdsValue(input.subspan(end + 1), AsText(input).substr(0, end), &value);
+}
+
+void NpyRows(ByteView input) {
+  const auto header = format::ParseNpyHeader(input);
+  FB_ASSERT(!header.ok() || header->data_offset <= input.size());
+  Check(input, [](const format::Shard& shard, const format::OnRecord& on_record,
+                  format::ScanReport* report) {
+    return format::ScanNpy(shard, {.drop_tail = true}, on_record, report);
+  });
+}
+
+void Npz(ByteView input) { Check(input, &format::ScanNpz); }
+
+void LitData(ByteView input) {
+  for (const std::vector<std::string>& fields :
+       {std::vector<std::string>{}, std::vector<std::string>{"a", "b"}}) {
+    Check(input, [&fields](const format::Shard& shard, const format::OnRecord& on_record,
+                           format::ScanReport* report) {
+      return format::ScanLitData(shard, {.fields = fields}, on_record, report);
+    });
+  }
+  std::vector<ByteView> values;
+  FB_ASSERT(!format::OpenLitDataItem(input, 2, &values).ok() || values.size() == 2);
+}
+
+void LitDataIndex(ByteView input) { (void)format::ParseLitDataIndex(AsText(input)); }
+
+void Beton(ByteView input) {
+  Check(input, &format::ScanBeton);
+  (void)format::OpenBetonImage(input);
 }
 
 }  // namespace forebay::fuzz

@@ -41,6 +41,11 @@ void Tokens(ByteView input);           // a file of tokens with a header, an ind
 void Mds(ByteView input);              // an MDS shard, and one sample
 void MdsIndex(ByteView input);         // its index.json
 void MdsValue(ByteView input);         // a line: an encoding; a value
+void NpyRows(ByteView input);          // a file of NumPy, and its rows
+void Npz(ByteView input);              // a zip of them
+void LitData(ByteView input);          // a chunk, and one item
+void LitDataIndex(ByteView input);     // its index.json
+void Beton(ByteView input);            // FFCV's file
 void Sniff(ByteView input);            // the head of a shard
 void Image(ByteView input);            // a JPEG, PNG or WebP file, whole and in part
 void Exif(ByteView input);             // a TIFF block, a JPEG's segments
