@@ -4,10 +4,10 @@
 
 namespace forebay::ops {
 
-Status CheckBomb(const Size& size, int channels, uint64_t file_bytes, uint64_t pixels_max) {
-  constexpr int64_t kSideMost = int64_t{1} << 24;  // keeps the products below within 64 bits
+Status CheckBomb(const Size& size, int bits_per_pixel, uint64_t file_bytes, uint64_t pixels_max) {
+  constexpr int64_t kSideMost = 1'000'000;  // a resize takes some 50 bytes for each
   constexpr uint64_t kAlwaysFine = uint64_t{64} << 20;
-  constexpr uint64_t kRatioMost = 1000;
+  constexpr uint64_t kRatioMost = 1100;
   if (size.width < 1 || size.height < 1) return Status(Code::kDataLoss, "an image of no pixels");
   if (size.width > kSideMost || size.height > kSideMost) {
     return Status(Code::kDataLoss,
@@ -19,7 +19,7 @@ Status CheckBomb(const Size& size, int channels, uint64_t file_bytes, uint64_t p
                   fmt::format("an image of {} x {} pixels, and the limit is {} pixels (pixels_max)",
                               size.width, size.height, pixels_max));
   }
-  const uint64_t bytes = pixels * static_cast<uint64_t>(channels);
+  const uint64_t bytes = pixels * static_cast<uint64_t>(bits_per_pixel) / 8;
   if (bytes > kAlwaysFine && bytes / kRatioMost > file_bytes) {
     return Status(Code::kDataLoss, fmt::format("{} bytes that say to be an image of {} x {} pixels",
                                                file_bytes, size.width, size.height));

@@ -8,8 +8,9 @@
 
 namespace forebay::ops {
 
-// Errors: kDataLoss: no pixels, more than `pixels_max`, or over 64 MiB of them and more than a
-// thousand bytes of pixels for each byte of the file.
-Status CheckBomb(const Size& size, int channels, uint64_t file_bytes, uint64_t pixels_max);
+// Errors: kDataLoss: no pixels, a side of more than a million, more than `pixels_max`, or over 64
+// MiB, as they are stored, of which 1,100 and more would come from each byte of the file: neither
+// deflate (1,032) nor JPEG's codes (1,024) reach that.
+Status CheckBomb(const Size& size, int bits_per_pixel, uint64_t file_bytes, uint64_t pixels_max);
 
 }  // namespace forebay::ops

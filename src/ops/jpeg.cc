@@ -199,7 +199,7 @@ Result<JpegDecoder::Info> JpegDecoder::Open(ByteView data, uint64_t pixels_max) 
   if (info.channels != 1 && info.channels != 3 && info.channels != 4) {
     return Status(Code::kDataLoss, "a JPEG of " + std::to_string(info.channels) + " components");
   }
-  FB_RETURN_IF_ERROR(CheckBomb(info.size, info.channels, data.size(), pixels_max));
+  FB_RETURN_IF_ERROR(CheckBomb(info.size, 8 * info.channels, data.size(), pixels_max));
   if (!state.HasEnd()) return Status(Code::kDataLoss, "the JPEG data is cut short");
   // Coefficients of a progressive image: two bytes each, at most one and a half image of padding.
   const auto pixels = static_cast<int64_t>(jpeg.image_width) * jpeg.image_height;

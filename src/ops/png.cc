@@ -91,9 +91,9 @@ Result<Size> PngDecoder::Open(ByteView data, uint64_t pixels_max) {
   }
   if (const int error = spng_get_ihdr(context, &state.header); error != 0) return Damaged(error);
   const Size size = {state.header.width, state.header.height};
-  const int bytes = state.header.bit_depth == 16 ? 2 : 1;
-  FB_RETURN_IF_ERROR(
-      CheckBomb(size, std::max(3, StoredChannels(state.header) * bytes), data.size(), pixels_max));
+  const int samples =
+      state.header.color_type == SPNG_COLOR_TYPE_INDEXED ? 1 : StoredChannels(state.header);
+  FB_RETURN_IF_ERROR(CheckBomb(size, samples * state.header.bit_depth, data.size(), pixels_max));
   return size;
 }
 

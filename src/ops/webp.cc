@@ -28,7 +28,7 @@ Result<Size> WebpDecoder::Open(ByteView data, uint64_t pixels_max) {
   if (features.has_animation != 0) return Status(Code::kDataLoss, "an animated WebP");
   size_ = {features.width, features.height};
   has_alpha_ = features.has_alpha != 0;
-  FB_RETURN_IF_ERROR(CheckBomb(size_, 4, data.size(), pixels_max));
+  FB_RETURN_IF_ERROR(CheckBomb(size_, 24, data.size(), pixels_max));
   return size_;
 }
 
