@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -23,12 +24,7 @@ class ProgramWorker : public Worker {
 
   Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
              std::span<const MutableBytes> out) override {
-    FB_ASSERT(fields.size() == program_->needed.size() && out.size() == program_->outputs.size());
-    std::ranges::copy(fields, fields_.begin());
-    for (const CopyStep& step : program_->copies) FB_RETURN_IF_ERROR(Copy(step, out));
-    for (const ParseStep& step : program_->parsers) {
-      FB_RETURN_IF_ERROR(InField(Parse(step, out), step.field));
-    }
+    FB_RETURN_IF_ERROR(RunPlain(fields, out));
     for (const ImageStep& step : program_->images) {
       FB_RETURN_IF_ERROR(InField(
           images_.Run(step.plan, sample, fields_[step.source], out[step.output]), step.field));
@@ -36,9 +32,80 @@ class ProgramWorker : public Worker {
     }
     return {};
   }
+
+  // Of each output that is no image its size and its bytes, then the images.
+  Status Keep(std::span<const ByteView> fields, std::vector<std::byte>* kept) override {
+    kept->clear();
+    std::vector<size_t> at;
+    for (size_t i = 0; i < program_->outputs.size(); ++i) {
+      const uint64_t bytes = KeptBytes(i, fields);
+      const auto head = std::as_bytes(std::span(&bytes, 1));
+      kept->insert(kept->end(), head.begin(), head.end());
+      at.push_back(kept->size());
+      kept->resize(kept->size() + bytes);
+    }
+    std::vector<MutableBytes> out;
+    for (const size_t begin : at) {
+      uint64_t bytes = 0;
+      std::memcpy(&bytes, kept->data() + begin - sizeof(bytes), sizeof(bytes));
+      out.push_back(MutableBytes(*kept).subspan(begin, bytes));
+    }
+    FB_RETURN_IF_ERROR(RunPlain(fields, out));
+    for (const ImageStep& step : program_->images) {
+      FB_RETURN_IF_ERROR(InField(images_.Keep(step.plan, fields_[step.source], kept), step.field));
+      damaged_ += images_.damaged() ? 1 : 0;
+    }
+    return {};
+  }
+
+  Status RunKept(const SampleIdentity& sample, ByteView kept,
+                 std::span<const MutableBytes> out) override {
+    FB_ASSERT(out.size() == program_->outputs.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const bool image = IsImage(i);
+      uint64_t bytes = 0;
+      if (kept.size() < sizeof(bytes)) return NotKept();
+      std::memcpy(&bytes, kept.data(), sizeof(bytes));
+      kept = kept.subspan(sizeof(bytes));
+      if (bytes > kept.size() || bytes != (image ? 0 : out[i].size())) return NotKept();
+      if (bytes > 0) std::memcpy(out[i].data(), kept.data(), bytes);
+      kept = kept.subspan(bytes);
+    }
+    for (const ImageStep& step : program_->images) {
+      FB_RETURN_IF_ERROR(
+          InField(images_.RunKept(step.plan, sample, &kept, out[step.output]), step.field));
+    }
+    return kept.empty() ? Status() : NotKept();
+  }
+
   uint64_t damaged_images() const override { return damaged_; }
 
  private:
+  static Status NotKept() {
+    return Status(Code::kDataLoss, "what was kept of the sample is not that");
+  }
+
+  bool IsImage(size_t output) const {
+    return std::ranges::find(program_->images, output, &ImageStep::output) !=
+           program_->images.end();
+  }
+  uint64_t KeptBytes(size_t output, std::span<const ByteView> fields) const {
+    const OutputArray& array = program_->outputs[output];
+    if (array.raw_of >= 0) return fields[static_cast<size_t>(array.raw_of)].size();
+    return IsImage(output) ? 0 : array.bytes;
+  }
+
+  // All but the images.
+  Status RunPlain(std::span<const ByteView> fields, std::span<const MutableBytes> out) {
+    FB_ASSERT(fields.size() == program_->needed.size() && out.size() == program_->outputs.size());
+    std::ranges::copy(fields, fields_.begin());
+    for (const CopyStep& step : program_->copies) FB_RETURN_IF_ERROR(Copy(step, out));
+    for (const ParseStep& step : program_->parsers) {
+      FB_RETURN_IF_ERROR(InField(Parse(step, out), step.field));
+    }
+    return {};
+  }
+
   Status Copy(const CopyStep& step, std::span<const MutableBytes> out) const {
     const ByteView from = fields_[step.source];
     const MutableBytes to = out[step.output];
@@ -78,6 +145,7 @@ class ProgramChain : public Chain {
       : program_(std::make_shared<const Program>(std::move(program))) {}
   const std::vector<OutputArray>& outputs() const override { return program_->outputs; }
   const std::vector<bool>& needed() const override { return program_->needed; }
+  const std::string& kept_as() const override { return program_->kept_as; }
   std::unique_ptr<Worker> MakeWorker() const override {
     return std::make_unique<ProgramWorker>(program_);
   }

@@ -47,6 +47,13 @@ class Worker {
   // the field's name), kInvalidArgument (an image that the chain's shapes do not fit).
   virtual Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
                      std::span<const MutableBytes> out) = 0;
+  // Run in two steps, of which the first is the same for every epoch: images are decoded and gone
+  // through as far as nothing is random. `kept` is replaced by what may be kept of the sample, as
+  // long as its fields and Chain::kept_as() are the same, and given to RunKept, of any worker, in
+  // place of the fields.
+  virtual Status Keep(std::span<const ByteView> fields, std::vector<std::byte>* kept) = 0;
+  virtual Status RunKept(const SampleIdentity& sample, ByteView kept,
+                         std::span<const MutableBytes> out) = 0;
   // How many images so far had damage that was decoded past, as PIL does without a word.
   virtual uint64_t damaged_images() const = 0;
 };
@@ -63,6 +70,8 @@ class Chain {
   virtual const std::vector<OutputArray>& outputs() const = 0;
   // Which of the inputs it reads at all: others need not be fetched.
   virtual const std::vector<bool>& needed() const = 0;
+  // What Worker::Keep does, in words: a signature of the value it makes.
+  virtual const std::string& kept_as() const = 0;
   virtual std::unique_ptr<Worker> MakeWorker() const = 0;
 };
 

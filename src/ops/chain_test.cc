@@ -29,18 +29,24 @@ std::vector<ByteView> Views(const std::vector<std::string>& fields) {
   return views;
 }
 
-// Every output's bytes by name.
+// Room for every output, by name.
+std::vector<MutableBytes> PlacesOf(const Chain& chain, const std::vector<ByteView>& fields,
+                                   Arrays* arrays) {
+  std::vector<MutableBytes> places;
+  for (const OutputArray& output : chain.outputs()) {
+    std::string& bytes = (*arrays)[output.name];
+    bytes.resize(output.raw_of >= 0 ? fields[static_cast<size_t>(output.raw_of)].size()
+                                    : output.bytes);
+    places.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
+  }
+  return places;
+}
+
 Result<Arrays> RunWith(const Chain& chain, Worker* worker, const std::vector<std::string>& fields,
                        const SampleIdentity& sample) {
   const auto views = Views(fields);
   Arrays arrays;
-  std::vector<MutableBytes> out;
-  for (const OutputArray& output : chain.outputs()) {
-    std::string& bytes = arrays[output.name];
-    bytes.resize(output.raw_of >= 0 ? views[static_cast<size_t>(output.raw_of)].size()
-                                    : output.bytes);
-    out.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
-  }
+  const auto out = PlacesOf(chain, views, &arrays);
   FB_RETURN_IF_ERROR(worker->Run(sample, views, out));
   return arrays;
 }
@@ -123,6 +129,58 @@ TEST(Chain, a_mirrored_image_is_the_other_read_backwards) {
                  mirrored.begin() + static_cast<std::ptrdiff_t>(row) + 20);
   }
   EXPECT_EQ(mirrored, plain);
+}
+
+// Images of different sizes, with fixed ops before the random ones, beside text and numbers.
+TEST(Chain, what_was_kept_of_a_sample_gives_the_same_in_every_epoch) {
+  const std::vector<std::vector<Op>> chains = {
+      kTraining,
+      {DecodeImageOp{}, ResizeOp{.height = 40}, RandomResizedCropOp{.height = 9, .width = 8},
+       ColorJitterOp{0.4, 0.4, 0.4, 0.1}, ParseIntOp{}},
+      {DecodeImageOp{}, ResizeOp{.height = 40}, CenterCropOp{32, 30}, RandomHorizontalFlipOp{},
+       ToDtypeOp{"float16", true}},
+      {DecodeImageOp{.mode = "L"}, CenterCropOp{80, 95}, RandomHorizontalFlipOp{}},
+      {ParseIntOp{}, SelectOp{{"cls", "txt"}}}};
+  for (const auto& ops : chains) {
+    const auto chain = Chain::Compile({{"jpg"}, {"cls"}, {"txt"}}, ops);
+    ASSERT_TRUE(chain.ok()) << chain.status().ToString();
+    const auto worker = (*chain)->MakeWorker();
+    const auto other = (*chain)->MakeWorker();
+    for (const int width : {90, 61}) {
+      const std::vector<std::string> fields = {EncodeJpeg(MakePicture(width, 70, 3, 1)), "17",
+                                               std::string(static_cast<size_t>(width), 't')};
+      std::vector<std::byte> kept = {std::byte{1}};
+      ASSERT_TRUE(worker->Keep(Views(fields), &kept).ok());
+      for (uint64_t epoch = 0; epoch < 4; ++epoch) {
+        const SampleIdentity sample = {.seed = 3, .epoch = epoch, .sample = 9};
+        Arrays arrays;
+        const auto out = PlacesOf(**chain, Views(fields), &arrays);
+        ASSERT_TRUE(other->RunKept(sample, kept, out).ok());
+        EXPECT_EQ(arrays, *RunOnce(**chain, fields, sample));
+      }
+      Arrays arrays;
+      const auto out = PlacesOf(**chain, Views(fields), &arrays);
+      for (size_t size = 0; size < kept.size(); size += 1 + size / 8) {
+        EXPECT_EQ(other->RunKept({}, ByteView(kept).first(size), out).code(), Code::kDataLoss);
+      }
+      kept.push_back({});
+      EXPECT_EQ(other->RunKept({}, kept, out).code(), Code::kDataLoss);
+    }
+  }
+}
+
+TEST(Chain, only_what_changes_the_kept_value_changes_its_signature) {
+  const auto signature = [](const std::vector<Op>& ops) {
+    return (*Chain::Compile({{"jpg"}, {"cls"}}, ops))->kept_as();
+  };
+  const ResizeOp resize{.height = 40};
+  const std::string one = signature({DecodeImageOp{}, resize, RandomResizedCropOp{8, 8}});
+  EXPECT_EQ(one, signature({DecodeImageOp{}, resize, RandomResizedCropOp{9, 9}, ToChwOp{},
+                            ToDtypeOp{"float16"}}));
+  EXPECT_NE(one, signature({DecodeImageOp{}, RandomResizedCropOp{8, 8}}));
+  EXPECT_NE(one, signature({DecodeImageOp{}, ResizeOp{.height = 41}, RandomResizedCropOp{8, 8}}));
+  EXPECT_NE(one, signature({DecodeImageOp{.mode = "L"}, resize, RandomResizedCropOp{8, 8}}));
+  EXPECT_NE(one, signature({DecodeImageOp{}, resize, RandomResizedCropOp{8, 8}, ParseIntOp{}}));
 }
 
 TEST(Chain, reads_only_the_fields_that_are_wanted) {

@@ -35,7 +35,7 @@ class Compiler {
  private:
   Status AddInputs(const std::vector<InputField>& inputs);
   Status Add(const Op& op);
-  Status AddParser(const std::string& field, std::unique_ptr<const Parser> parser);
+  Status AddParser(const Op& op, const std::string& field, std::unique_ptr<const Parser> parser);
   Status AddImage(const DecodeImageOp& op);
   Status AddImageOp(const Op& op);
   Status Select(const SelectOp& op);
@@ -45,6 +45,7 @@ class Compiler {
   Status Emit();
   Status EmitSlot(const Slot& slot);
   void DropUnused();
+  void DescribeKept(const std::vector<InputField>& inputs);
 
   size_t inputs_ = 0;
   std::vector<Slot> slots_;
@@ -64,6 +65,7 @@ Result<Program> Compiler::Compile(const std::vector<InputField>& inputs,
   }
   FB_RETURN_IF_ERROR(Emit());
   DropUnused();
+  DescribeKept(inputs);
   return std::move(program_);
 }
 
@@ -92,16 +94,16 @@ Status Compiler::Add(const Op& op) {
   if (const auto* select = std::get_if<SelectOp>(&op)) return Select(*select);
   if (const auto* rename = std::get_if<RenameOp>(&op)) return Rename(*rename);
   if (const auto* parse = std::get_if<ParseIntOp>(&op)) {
-    return AddParser(parse->field, MakeIntParser(*parse));
+    return AddParser(op, parse->field, MakeIntParser(*parse));
   }
   if (const auto* parse = std::get_if<ParseNpyOp>(&op)) {
-    return AddParser(parse->field, MakeNpyParser(*parse));
+    return AddParser(op, parse->field, MakeNpyParser(*parse));
   }
   if (const auto* parse = std::get_if<ParseJsonOp>(&op)) {
-    return AddParser(parse->field, MakeJsonParser(*parse));
+    return AddParser(op, parse->field, MakeJsonParser(*parse));
   }
   if (const auto* parse = std::get_if<ParseExampleOp>(&op)) {
-    return AddParser(parse->field, MakeExampleParser(*parse));
+    return AddParser(op, parse->field, MakeExampleParser(*parse));
   }
   return AddImageOp(op);
 }
@@ -121,9 +123,13 @@ Result<size_t> Compiler::BytesSlot(const std::string& field) const {
 }
 
 // The results take the place of the field they are made of.
-Status Compiler::AddParser(const std::string& field, std::unique_ptr<const Parser> parser) {
+Status Compiler::AddParser(const Op& op, const std::string& field,
+                           std::unique_ptr<const Parser> parser) {
   FB_ASSIGN_OR_RETURN(const size_t at, BytesSlot(field));
-  ParseStep step{.parser = std::move(parser), .field = field, .source = slots_[at].source};
+  ParseStep step{.parser = std::move(parser),
+                 .field = field,
+                 .op = DescribeOp(op),
+                 .source = slots_[at].source};
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(at));
   const auto& results = step.parser->results();
   step.outputs.assign(results.size(), kNone);
@@ -263,6 +269,26 @@ void Compiler::DropUnused() {
   std::ranges::reverse(parsers);
   program_.parsers = std::move(parsers);
   for (size_t i = 0; i < inputs_; ++i) program_.needed[i] = used[i];
+}
+
+// All that the kept value depends on, in the order in which it is laid out.
+void Compiler::DescribeKept(const std::vector<InputField>& inputs) {
+  std::string& text = program_.kept_as;
+  text = "forebay kept sample, version 1";
+  for (const InputField& input : inputs) {
+    text +=
+        fmt::format("\nfield {} {} [{}]", input.name, input.dtype, fmt::join(input.shape, ", "));
+  }
+  for (const CopyStep& step : program_.copies) {
+    text += fmt::format("\ncopy {} to {}", step.source, step.output);
+  }
+  for (const ParseStep& step : program_.parsers) {
+    text += fmt::format("\nparse {} to [{}] and fields [{}]: {}", step.source,
+                        fmt::join(step.outputs, ", "), fmt::join(step.fields, ", "), step.op);
+  }
+  for (const ImageStep& step : program_.images) {
+    text += fmt::format("\nimage {}: {}", step.source, step.plan.DescribeFixed());
+  }
 }
 
 }  // namespace

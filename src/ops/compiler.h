@@ -17,6 +17,7 @@ namespace forebay::ops {
 struct ParseStep {
   std::unique_ptr<const Parser> parser;
   std::string field;  // its name, for errors
+  std::string op;     // in words
   size_t source = 0;  // the bytes field it reads
   // One of each of its results: the output it is, or -1; the bytes field it becomes, or -1.
   std::vector<int64_t> outputs;
@@ -43,6 +44,7 @@ struct Program {
   size_t fields = 0;  // bytes fields in all
   std::vector<OutputArray> outputs;
   std::vector<bool> needed;
+  std::string kept_as;
 };
 
 Result<Program> CompileProgram(const std::vector<InputField>& inputs, const std::vector<Op>& ops);

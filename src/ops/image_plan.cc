@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
+#include "ops/bomb.h"
 #include "ops/color.h"
 #include "ops/geometry.h"
 
@@ -34,6 +37,11 @@ bool Within(const Rect& rect, const Size& size) {
   return rect.x >= 0 && rect.y >= 0 && rect.x + rect.width <= size.width &&
          rect.y + rect.height <= size.height;
 }
+
+struct KeptHead {
+  int64_t width = 0, height = 0, channels = 0;
+};
+constexpr const char* kNotKept = "what was kept of the sample is not that";
 
 Status CheckResized(const Size& to, const Size& from) {
   if (to.width <= kPixelsMost / to.height) return {};
@@ -111,13 +119,75 @@ std::vector<int64_t> ImagePlan::Shape() const {
   return {size_->height, size_->width, channels_};
 }
 
+size_t ImagePlan::fixed_steps() const {
+  const auto fixed = [](const Step& step) {
+    return std::holds_alternative<ResizeOp>(step.op) ||
+           std::holds_alternative<CenterCropOp>(step.op);
+  };
+  return static_cast<size_t>(std::ranges::find_if_not(steps_, fixed) - steps_.begin());
+}
+
+std::string ImagePlan::DescribeFixed() const {
+  std::string text = DescribeOp(decode_);
+  for (const Step& step : std::span(steps_).first(fixed_steps())) {
+    text += "; " + std::visit([](const auto& op) { return DescribeOp(op); }, step.op);
+  }
+  return text;
+}
+
 Status ImageRunner::Run(const ImagePlan& plan, const SampleIdentity& sample, ByteView file,
                         MutableBytes out) {
-  mirrored_ = false;
-  FB_ASSIGN_OR_RETURN(size_t done, RunHead(plan, sample, file));
-  for (; done < plan.steps().size(); ++done) {
-    FB_RETURN_IF_ERROR(RunStep(plan.steps()[done], sample));
+  const std::span steps(plan.steps());
+  FB_ASSIGN_OR_RETURN(const size_t done, RunHead(plan, steps, sample, file));
+  FB_RETURN_IF_ERROR(RunSteps(steps.subspan(done), sample));
+  return Write(plan, out);
+}
+
+// Width, height and channels; the pixels; what may be read behind them.
+Status ImageRunner::Keep(const ImagePlan& plan, ByteView file, std::vector<std::byte>* kept) {
+  const auto steps = std::span(plan.steps()).first(plan.fixed_steps());
+  FB_ASSIGN_OR_RETURN(const size_t done, RunHead(plan, steps, {}, file));
+  FB_RETURN_IF_ERROR(RunSteps(steps.subspan(done), {}));
+  const KeptHead head = {now_.width, now_.height, now_.channels};
+  const auto bytes = std::as_bytes(std::span(&head, 1));
+  kept->insert(kept->end(), bytes.begin(), bytes.end());
+  for (int64_t y = 0; y < now_.height; ++y) {
+    const auto row = std::as_bytes(std::span(now_.Row(y), now_.row_bytes()));
+    kept->insert(kept->end(), row.begin(), row.end());
   }
+  kept->resize(kept->size() + ImageView::kSlack);
+  return {};
+}
+
+Status ImageRunner::RunKept(const ImagePlan& plan, const SampleIdentity& sample, ByteView* kept,
+                            MutableBytes out) {
+  KeptHead head;
+  if (kept->size() < sizeof(head)) return Status(Code::kDataLoss, kNotKept);
+  std::memcpy(&head, kept->data(), sizeof(head));
+  *kept = kept->subspan(sizeof(head));
+  if (!CheckBomb({head.width, head.height}, 1, kept->size(), kPixelsMost).ok() ||
+      head.channels < 1 || head.channels > 4) {
+    return Status(Code::kDataLoss, kNotKept);
+  }
+  now_ = {.data = reinterpret_cast<const uint8_t*>(kept->data()),
+          .stride = static_cast<size_t>(head.width * head.channels),
+          .width = head.width,
+          .height = head.height,
+          .channels = static_cast<int>(head.channels)};
+  const size_t bytes = now_.stride * static_cast<size_t>(head.height) + ImageView::kSlack;
+  if (kept->size() < bytes) return Status(Code::kDataLoss, kNotKept);
+  *kept = kept->subspan(bytes);
+  mirrored_ = false;
+  FB_RETURN_IF_ERROR(RunSteps(std::span(plan.steps()).subspan(plan.fixed_steps()), sample));
+  return Write(plan, out);
+}
+
+Status ImageRunner::RunSteps(std::span<const ImagePlan::Step> steps, const SampleIdentity& sample) {
+  for (const ImagePlan::Step& step : steps) FB_RETURN_IF_ERROR(RunStep(step, sample));
+  return {};
+}
+
+Status ImageRunner::Write(const ImagePlan& plan, MutableBytes out) {
   if (now_.channels != plan.channels()) {
     return Bad(fmt::format("an image of {} channels, where the chain is made for {}", now_.channels,
                            plan.channels()));
@@ -126,10 +196,10 @@ Status ImageRunner::Run(const ImagePlan& plan, const SampleIdentity& sample, Byt
   return {};
 }
 
-Result<size_t> ImageRunner::RunHead(const ImagePlan& plan, const SampleIdentity& sample,
-                                    ByteView file) {
+Result<size_t> ImageRunner::RunHead(const ImagePlan& plan, std::span<const ImagePlan::Step> steps,
+                                    const SampleIdentity& sample, ByteView file) {
+  mirrored_ = false;
   FB_ASSIGN_OR_RETURN(const Size size, decoder_.Open(file, plan.decode()));
-  const auto& steps = plan.steps();
   const auto* resize = steps.empty() ? nullptr : std::get_if<ResizeOp>(&steps[0].op);
   const auto* random_crop =
       steps.empty() ? nullptr : std::get_if<RandomResizedCropOp>(&steps[0].op);

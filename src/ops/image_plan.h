@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -38,6 +39,10 @@ class ImagePlan {
 
   const DecodeImageOp& decode() const { return decode_; }
   const std::vector<Step>& steps() const { return steps_; }
+  // How many of the first steps are the same whatever the sample's identity.
+  size_t fixed_steps() const;
+  // The decoding and those steps.
+  std::string DescribeFixed() const;
   const PixelTable& table() const { return table_; }
   bool chw() const { return chw_; }
   // What comes out; after Finish.
@@ -61,12 +66,20 @@ class ImageRunner {
  public:
   // Errors: kDataLoss, and kInvalidArgument of an image that the plan does not fit.
   Status Run(const ImagePlan& plan, const SampleIdentity& sample, ByteView file, MutableBytes out);
+  // Decodes and does the fixed steps; appends what comes of it to `kept`.
+  Status Keep(const ImagePlan& plan, ByteView file, std::vector<std::byte>* kept);
+  // The other steps. `kept` begins with what Keep appended, and is moved on behind it.
+  Status RunKept(const ImagePlan& plan, const SampleIdentity& sample, ByteView* kept,
+                 MutableBytes out);
   // Of the last one: decoded, with damage that the decoder got past.
   bool damaged() const { return decoder_.damaged(); }
 
  private:
-  // Decodes what the first steps need and does those; returns how many it did.
-  Result<size_t> RunHead(const ImagePlan& plan, const SampleIdentity& sample, ByteView file);
+  // Decodes what the first of `steps` need and does those; returns how many it did.
+  Result<size_t> RunHead(const ImagePlan& plan, std::span<const ImagePlan::Step> steps,
+                         const SampleIdentity& sample, ByteView file);
+  Status RunSteps(std::span<const ImagePlan::Step> steps, const SampleIdentity& sample);
+  Status Write(const ImagePlan& plan, MutableBytes out);
   Status RunStep(const ImagePlan::Step& step, const SampleIdentity& sample);
   Status Resize(const Size& to, ResizeFilter filter);
   void Resample();  // `now_`, as it is planned
