@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/crc32_tables.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -11,7 +13,8 @@ namespace forebay {
 namespace {
 
 constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected: bit 31 is x^0
-constexpr size_t kSlices = 8;
+
+#if defined(__x86_64__)
 
 // a * b modulo the polynomial.
 constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
@@ -23,32 +26,11 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
-
-// table[k][b]: what byte b adds when k more bytes follow.
-Tables MakeTables() {
-  Tables tables{};
-  for (uint32_t b = 0; b < 256; ++b) {
-    uint32_t value = b;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
-    tables[0][b] = value;
-  }
-  for (size_t k = 1; k < kSlices; ++k) {
-    for (size_t b = 0; b < 256; ++b) {
-      const uint32_t before = tables[k - 1][b];
-      tables[k][b] = (before >> 8) ^ tables[0][before & 255];
-    }
-  }
-  return tables;
-}
-
 uint64_t LoadWord(const std::byte* at) {
   uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   return word;
 }
-
-#if defined(__x86_64__)
 
 // The instruction takes three cycles and starts anew every cycle: three streams side by side, each
 // a block long, of which the first two are then moved on by what follows them.
@@ -113,19 +95,8 @@ class Shift {
 }  // namespace
 
 uint32_t ExtendCrc32cByTables(uint32_t crc, ByteView bytes) {
-  static const Tables tables = MakeTables();
-  uint32_t state = ~crc;
-  const std::byte* at = bytes.data();
-  const std::byte* const end = at + bytes.size();
-  for (; end - at >= 8; at += 8) {
-    const uint64_t word = LoadWord(at) ^ state;
-    state = 0;
-    for (size_t i = 0; i < 8; ++i) state ^= tables[7 - i][(word >> (8 * i)) & 255];
-  }
-  for (; at != end; ++at) {
-    state = (state >> 8) ^ tables[0][(state ^ std::to_integer<uint32_t>(*at)) & 255];
-  }
-  return ~state;
+  static const Crc32Tables tables(kPolynomial);
+  return tables.Extend(crc, bytes);
 }
 
 uint32_t ExtendCrc32c(uint32_t crc, ByteView bytes) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/crc32.h"
 #include "base/random.h"
 
 namespace forebay {
@@ -42,6 +43,13 @@ TEST(Crc32c, is_the_same_however_long_the_bytes_are_and_however_they_are_cut) {
     ASSERT_EQ(ExtendCrc32c(before, AsBytes(part.substr(cut))), expected) << size << " at " << cut;
     ASSERT_EQ(ExtendCrc32cByTables(before, AsBytes(part.substr(cut))), expected) << size;
   }
+}
+
+TEST(Crc32, is_that_of_zip) {
+  EXPECT_EQ(Crc32(AsBytes("")), 0U);
+  EXPECT_EQ(Crc32(AsBytes("123456789")), 0xcbf43926U);
+  EXPECT_EQ(Crc32(AsBytes("The quick brown fox jumps over the lazy dog")), 0x414fa339U);
+  EXPECT_EQ(ExtendCrc32(Crc32(AsBytes("1234")), AsBytes("56789")), 0xcbf43926U);
 }
 
 }  // namespace

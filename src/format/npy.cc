@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/crc32.h"
+#include "base/crc32c.h"
 #include "format/foreign.h"
 #include "format/little_endian.h"
 #include "format/window.h"
@@ -290,6 +292,25 @@ Status ScanNpy(const Shard& shard, const NpyOptions& options, const OnRecord& on
   return {};
 }
 
+namespace {
+
+// The checksum that the zip holds is verified, where the bytes are read; ours is returned.
+Result<std::optional<uint32_t>> Checksums(Window* window, const ZipMember& member) {
+  if (member.data.size() > Window::kBytes) return std::optional<uint32_t>();
+  uint32_t crc32 = 0;
+  uint32_t crc32c = 0;
+  FB_RETURN_IF_ERROR(window->ForEach(member.data, [&](ByteView bytes) {
+    crc32 = ExtendCrc32(crc32, bytes);
+    crc32c = ExtendCrc32c(crc32c, bytes);
+  }));
+  if (crc32 == member.crc32) return std::optional<uint32_t>(crc32c);
+  return Damaged(window->PlaceAt(member.data.offset),
+                 fmt::format("data with the checksum {:08x}", member.crc32),
+                 fmt::format("{:08x}", crc32));
+}
+
+}  // namespace
+
 Status ScanNpz(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
   FB_ASSIGN_OR_RETURN(const std::vector<ZipMember> members, ReadZip(shard, report));
   Window window(shard, report);
@@ -315,7 +336,7 @@ Status ScanNpz(const Shard& shard, const OnRecord& on_record, ScanReport* report
     for (const FoundField& other : record.fields) {
       if (other.name == name) return Damaged(place, "each array once", "a name twice");
     }
-    FB_ASSIGN_OR_RETURN(const auto crc, window.Crc32cOf(member.data));
+    FB_ASSIGN_OR_RETURN(const auto crc, Checksums(&window, member));
     record.fields.push_back({std::string(name), member.data, member.data.size(), crc});
   }
   if (record.fields.empty()) {

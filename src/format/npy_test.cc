@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/crc32.h"
 #include "testing/format_shards.h"
 
 namespace forebay::format {
@@ -146,8 +147,8 @@ std::string Zip(const std::vector<Zipped>& members) {
   for (const Zipped& member : members) {
     const auto size = static_cast<uint32_t>(member.data.size());
     const auto name = static_cast<uint16_t>(member.name.size());
-    const std::string common =
-        Number<uint16_t>(member.method) + std::string(4, '\0') + Number<uint32_t>(0x12345678);
+    const std::string common = Number<uint16_t>(member.method) + std::string(4, '\0') +
+                               Number(Crc32(AsBytes(member.data)));
     directory += "PK\x01\x02" + Number<uint16_t>(20) + Number<uint16_t>(20) + Number<uint16_t>(0) +
                  common + Number(size) + Number(size) + Number(name) + std::string(12, '\0') +
                  Number(static_cast<uint32_t>(bytes.size())) + member.name;
@@ -212,6 +213,9 @@ TEST(Npz, that_is_damaged_is_an_error) {
     EXPECT_FALSE(ScanZip(Flipped(bytes, at)).status.ok()) << at;
     EXPECT_FALSE(ScanZip(Replaced(bytes, at, "\xff\xff\xff\xff")).status.ok()) << at;
   }
+  // Data that fail the zip's own checksum.
+  EXPECT_THAT(ScanZip(Flipped(bytes, bytes.find("aabbcc"))).status.ToString(),
+              HasSubstr("data with the checksum"));
   // Two members in one place: what is read would be far more than the file.
   const size_t second = bytes.find("PK\x01\x02", first + 1);
   EXPECT_THAT(ScanZip(Replaced(bytes, second + 42, Number<uint32_t>(0))).status.ToString(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "format/foreign.h"
 #include "format/little_endian.h"
@@ -76,6 +77,7 @@ class RecordIoScan {
       FB_RETURN_IF_ERROR(Deliver());
       at = frames_.range.end;
     }
+    if (!sample_.fields.empty()) FB_RETURN_IF_ERROR(CutSample());
     if (multipart_ > 0) {
       report_->Note(
           first_multipart_,
@@ -125,6 +127,7 @@ class RecordIoScan {
   Status Deliver() {
     FoundRecord record{.range = frames_.range};
     if (frames_.parts.size() > 1 && multipart_++ == 0) first_multipart_ = frames_.range.offset;
+    if (!options_.attributes.empty()) return AddAttribute();
     if (options_.payload == Payload::kImage) {
       FB_RETURN_IF_ERROR(AddImageFields(&record));
     } else {
@@ -132,6 +135,28 @@ class RecordIoScan {
     }
     ++report_->records;
     return on_record_(std::move(record));
+  }
+
+  Status AddAttribute() {
+    if (sample_.fields.empty()) sample_.range = frames_.range;
+    sample_.range.end = frames_.range.end;
+    FB_RETURN_IF_ERROR(
+        AddField(options_.attributes[sample_.fields.size()], 0, frames_.bytes, &sample_));
+    if (sample_.fields.size() < options_.attributes.size()) return {};
+    ++report_->records;
+    return on_record_(std::exchange(sample_, {}));
+  }
+
+  // The shard ends, or is cut, before the sample's last attribute.
+  Status CutSample() {
+    const Place place = window_.PlaceAt(sample_.range.offset);
+    const std::string found = fmt::format("{}", sample_.fields.size());
+    if (!options_.drop_tail) {
+      return Damaged(place, fmt::format("{} attributes of a sample", options_.attributes.size()),
+                     found);
+    }
+    report_->Note(place.offset, fmt::format("a sample of {} attributes only is left out", found));
+    return {};
   }
 
   // [offset, offset + bytes) of the payload.
@@ -188,6 +213,7 @@ class RecordIoScan {
   Window window_;
   Frames frames_;
   std::string header_;
+  FoundRecord sample_;  // of several attributes, begun
   uint64_t multipart_ = 0;
   uint64_t first_multipart_ = 0;
 };

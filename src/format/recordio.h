@@ -28,7 +28,10 @@ struct RecordIoOptions {
 
   Multipart multipart = Multipart::kMxnet;
   Payload payload = Payload::kRaw;
-  bool drop_tail = false;  // a cut last record is left out, not an error
+  // What SageMaker makes of an augmented manifest: each attribute of a sample is a record of its
+  // own, in this order. A sample's fields have these names; with them the payload is kRaw.
+  std::vector<std::string> attributes = {};
+  bool drop_tail = false;  // a cut last record (or sample) is left out, not an error
   uint64_t max_record_bytes = kMaxRecordBytes;
   uint64_t max_parts = kMaxParts;
 };

@@ -195,6 +195,27 @@ TEST(RecordIo, of_images_gives_label_id_and_image) {
   EXPECT_EQ(cut.fields[2].bytes, 3U);
 }
 
+TEST(RecordIo, of_an_augmented_manifest_gives_a_sample_of_its_attributes) {
+  const std::string bytes = Part(0, "jpeg") + Part(0, "7") + Part(0, "png!") + Part(0, "8");
+  const RecordIoOptions options{.attributes = {"source-ref", "class"}};
+  const Scanned scanned = ScanIt(bytes, options);
+  ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
+  ASSERT_EQ(scanned.records.size(), 2U);
+  const FoundField& label = scanned.records[1].fields.at(1);
+  EXPECT_EQ(label.name, "class");
+  EXPECT_EQ(bytes.substr(label.range.offset, label.bytes), "8");
+  EXPECT_EQ(scanned.records[1].range, (ByteRange{24, 48}));
+  const std::string cut = bytes.substr(0, 36);
+  EXPECT_THAT(ScanIt(cut, options).status.ToString(), HasSubstr("expected 2 attributes"));
+  RecordIoOptions drop = options;
+  drop.drop_tail = true;
+  for (const std::string& shorter : {cut, cut + "more"}) {
+    EXPECT_TRUE(ScanIt(shorter, drop).status.ok());
+    EXPECT_EQ(ScanIt(shorter, drop).records.size(), 1U);
+    EXPECT_TRUE(ScanIt(shorter, drop).HasOddity("1 attributes only"));
+  }
+}
+
 TEST(RecordIo, with_an_image_header_that_lies_is_an_error) {
   const std::string payload = Image({1, 2, 5}, 4, "png");
   for (const uint32_t labels : {5U, 0x40000000U, UINT32_MAX}) {

@@ -54,16 +54,21 @@ Result<ByteView> Window::AtLeast(uint64_t offset, uint64_t bytes) {
   return Held(offset);
 }
 
-Result<std::optional<uint32_t>> Window::Crc32cOf(ByteRange range) {
-  if (range.size() > kBytes) return std::optional<uint32_t>();
-  uint32_t crc = 0;
+Status Window::ForEach(ByteRange range, const std::function<void(ByteView)>& take) {
   for (uint64_t at = range.offset; at < range.end;) {
     FB_ASSIGN_OR_RETURN(ByteView bytes, From(at));
     FB_ASSERT(!bytes.empty());
     bytes = bytes.first(std::min<uint64_t>(bytes.size(), range.end - at));
-    crc = ExtendCrc32c(crc, bytes);
+    take(bytes);
     at += bytes.size();
   }
+  return {};
+}
+
+Result<std::optional<uint32_t>> Window::Crc32cOf(ByteRange range) {
+  if (range.size() > kBytes) return std::optional<uint32_t>();
+  uint32_t crc = 0;
+  FB_RETURN_IF_ERROR(ForEach(range, [&crc](ByteView bytes) { crc = ExtendCrc32c(crc, bytes); }));
   return std::optional<uint32_t>(crc);
 }
 

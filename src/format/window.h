@@ -2,6 +2,7 @@
 // ahead of what was asked for before; bodies larger than the buffer are passed over.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -35,6 +36,8 @@ class Window {
   Result<ByteView> From(uint64_t offset);
   // Makes sure that so many bytes follow those of From, or all that there are.
   Result<ByteView> AtLeast(uint64_t offset, uint64_t bytes);
+  // Every byte of a range within the shard, in pieces.
+  Status ForEach(ByteRange range, const std::function<void(ByteView)>& take);
   // Of a range within the shard; none when it is larger than kBytes, and therefore not read.
   Result<std::optional<uint32_t>> Crc32cOf(ByteRange range);
 
