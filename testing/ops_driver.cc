@@ -21,13 +21,13 @@ namespace {
 using nlohmann::json;
 
 ResizeFilter FilterOf(const json& op) {
-  static const std::map<std::string, ResizeFilter> kFilters = {
+  static const std::map<std::string, ResizeFilter> filters = {
       {"bilinear", ResizeFilter::kBilinear},
       {"bicubic", ResizeFilter::kBicubic},
       {"lanczos", ResizeFilter::kLanczos},
       {"box", ResizeFilter::kBox},
       {"opencv_bilinear", ResizeFilter::kOpenCvBilinear}};
-  return kFilters.at(op.value("filter", "bilinear"));
+  return filters.at(op.value("filter", "bilinear"));
 }
 
 Op ImageOpOf(const std::string& name, const json& op) {
@@ -102,6 +102,7 @@ Result<json> Answer(const json& request) {
   }
   FB_ASSIGN_OR_RETURN(const auto chain, Chain::Compile(inputs, ops));
   std::vector<ByteView> views;
+  views.reserve(bytes.size());
   for (const std::string& text : bytes) views.push_back(AsBytes(text));
   json answer = {{"outputs", json::array()}};
   std::vector<std::vector<std::byte>> results;

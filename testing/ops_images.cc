@@ -52,7 +52,7 @@ std::string EncodeJpeg(const Picture& picture, const JpegOptions& options) {
   jpeg.restart_in_rows = options.restart_rows;
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
-  const auto stride = static_cast<size_t>(picture.width * picture.channels);
+  const auto stride = static_cast<size_t>(picture.width) * static_cast<size_t>(picture.channels);
   while (jpeg.next_scanline < jpeg.image_height) {
     auto* row = const_cast<JSAMPROW>(picture.pixels.data() + jpeg.next_scanline * stride);
     jpeg_write_scanlines(&jpeg, &row, 1);

@@ -25,6 +25,7 @@ using Arrays = std::map<std::string, std::string>;
 
 std::vector<ByteView> Views(const std::vector<std::string>& fields) {
   std::vector<ByteView> views;
+  views.reserve(fields.size());
   for (const std::string& field : fields) views.push_back(AsBytes(field));
   return views;
 }

@@ -39,7 +39,8 @@ int MeanGrey(const ImageView& view) {
     for (int64_t x = 0; x < view.width; ++x) sum += view.channels == 3 ? Grey(row + 3 * x) : row[x];
   }
   const auto pixels = static_cast<double>(view.width * view.height);
-  return static_cast<int>(static_cast<double>(sum) / pixels + 0.5);
+  const double rounded = static_cast<double>(sum) / pixels + 0.5;
+  return static_cast<int>(rounded);
 }
 
 void ChangeSaturation(float factor, Image* image) {

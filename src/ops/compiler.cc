@@ -112,6 +112,7 @@ Result<size_t> Compiler::FindSlot(const std::string& field) const {
   const auto found = std::ranges::find(slots_, field, &Slot::name);
   if (found != slots_.end()) return static_cast<size_t>(found - slots_.begin());
   std::vector<std::string_view> names;
+  names.reserve(slots_.size());
   for (const Slot& slot : slots_) names.push_back(slot.name);
   return Bad(fmt::format("there is no field '{}'; there is [{}]", field, fmt::join(names, ", ")));
 }

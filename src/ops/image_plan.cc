@@ -91,11 +91,11 @@ Status ImagePlan::Append(const Op& op, std::string random_name) {
       op);
 }
 
-Status ImagePlan::AppendStep(StepOp op, std::string random_name) {
+Status ImagePlan::AppendStep(const StepOp& op, std::string random_name) {
   if (table_.dtype() != "uint8") {
     return Bad("ops that resize, crop, flip or recolour come before to_dtype and normalize");
   }
-  steps_.push_back({std::move(op), std::move(random_name)});
+  steps_.push_back({op, std::move(random_name)});
   return {};
 }
 

@@ -51,7 +51,7 @@ class ImagePlan {
   std::vector<int64_t> Shape() const;
 
  private:
-  Status AppendStep(StepOp op, std::string random_name);
+  Status AppendStep(const StepOp& op, std::string random_name);
 
   DecodeImageOp decode_;
   std::vector<Step> steps_;

@@ -80,6 +80,7 @@ class ExampleParser : public Parser {
 
 // Cheap, and only spread by: the key itself is compared.
 uint64_t ExampleParser::HashOf(std::string_view key) {
+  if (key.empty()) return 0;
   uint64_t first = 0, last = 0;
   const size_t n = std::min(key.size(), sizeof(first));
   std::memcpy(&first, key.data(), n);

@@ -20,6 +20,7 @@ Result<Outcome> Parse(const Parser& parser, const std::string& field,
   Outcome outcome;
   for (const size_t size : sizes) outcome.arrays.emplace_back(size, '\x55');
   std::vector<MutableBytes> arrays;
+  arrays.reserve(sizes.size());
   for (std::string& array : outcome.arrays) {
     arrays.emplace_back(reinterpret_cast<std::byte*>(array.data()), array.size());
   }
@@ -232,6 +233,9 @@ TEST(Example, the_last_of_a_key_and_of_a_kind_counts) {
   const std::string unknown = Field(9, "?") + "\x40\x01" + "\x4D" + "1234" + "\x51" + "12345678";
   EXPECT_EQ(value(unknown + Field(1, unknown + Field(1, "x") +
                                          Field(2, unknown + Ints(unknown + PackedInts({3, 4}))))),
+            expected);
+  // An entry without a key, which is that of the empty one.
+  EXPECT_EQ(value(Field(1, Field(2, Ints(PlainInt(9)))) + Entry("x", Ints(PackedInts({3, 4})))),
             expected);
   // Features that come in two pieces.
   const auto split = Parse(

@@ -14,15 +14,15 @@ constexpr size_t kValues = 256;
 
 // One row of `width` pixels. `to` is where the row's first channel goes; in CHW the next channel is
 // `plane` further.
-template <class T, int kChannels, bool kChw>
+template <class T, int Channels, bool Chw>
 void WriteRow(const T* table, const uint8_t* from, int64_t width, bool mirrored, size_t plane,
               T* to) {
-  const int64_t step = mirrored ? -kChannels : kChannels;
-  if (mirrored) from += (width - 1) * kChannels;
+  const int64_t step = mirrored ? -Channels : Channels;
+  if (mirrored) from += (width - 1) * Channels;
   for (int64_t x = 0; x < width; ++x, from += step) {
-    for (size_t c = 0; c < kChannels; ++c) {
+    for (size_t c = 0; c < Channels; ++c) {
       const T value = table[c * kValues + from[c]];
-      if constexpr (kChw) {
+      if constexpr (Chw) {
         to[c * plane + static_cast<size_t>(x)] = value;
       } else {
         *to++ = value;
@@ -31,22 +31,22 @@ void WriteRow(const T* table, const uint8_t* from, int64_t width, bool mirrored,
   }
 }
 
-template <class T, int kChannels, bool kChw>
+template <class T, int Channels, bool Chw>
 void WriteAll(const T* table, const ImageView& image, bool mirrored, T* to) {
   const auto width = static_cast<size_t>(image.width);
   const size_t plane = width * static_cast<size_t>(image.height);
   for (int64_t y = 0; y < image.height; ++y) {
-    T* row = to + static_cast<size_t>(y) * width * (kChw ? 1 : kChannels);
-    WriteRow<T, kChannels, kChw>(table, image.Row(y), image.width, mirrored, plane, row);
+    T* row = to + static_cast<size_t>(y) * width * (Chw ? 1 : Channels);
+    WriteRow<T, Channels, Chw>(table, image.Row(y), image.width, mirrored, plane, row);
   }
 }
 
-template <class T, int kChannels>
+template <class T, int Channels>
 void WriteLayout(const T* table, const ImageView& image, bool mirrored, bool chw, T* to) {
-  if (chw && kChannels > 1) {
-    WriteAll<T, kChannels, true>(table, image, mirrored, to);
+  if (chw && Channels > 1) {
+    WriteAll<T, Channels, true>(table, image, mirrored, to);
   } else {
-    WriteAll<T, kChannels, false>(table, image, mirrored, to);
+    WriteAll<T, Channels, false>(table, image, mirrored, to);
   }
 }
 

@@ -51,9 +51,12 @@ Kernel KernelOf(ResizeFilter filter) {
   }
 }
 
+// As a cast of C: towards 0.
+int32_t CutOff(double x) { return static_cast<int32_t>(x); }
+
 int32_t Fixed(double weight) {
   constexpr double kOne = 1 << kWeightBits;
-  return static_cast<int32_t>(weight < 0 ? -0.5 + weight * kOne : 0.5 + weight * kOne);
+  return CutOff(weight < 0 ? -0.5 + weight * kOne : 0.5 + weight * kOne);
 }
 
 constexpr int32_t kLow = (1 << kLowBits) - 1;
@@ -78,9 +81,8 @@ void AxisWeights::Set(int64_t in, int64_t out, int64_t from, int64_t count, Resi
   std::vector<double> exact(static_cast<size_t>(most));
   for (int64_t i = 0; i < count; ++i) {
     const double center = (static_cast<double>(from + i) + 0.5) * scale;
-    const auto first = std::max(static_cast<int32_t>(center - support + 0.5), 0);
-    const auto end =
-        std::min(static_cast<int32_t>(center + support + 0.5), static_cast<int32_t>(in));
+    const auto first = std::max(CutOff(center - support + 0.5), 0);
+    const auto end = std::min(CutOff(center + support + 0.5), static_cast<int32_t>(in));
     const auto used = static_cast<size_t>(end - first);
     double sum = 0.0;
     for (size_t k = 0; k < used; ++k) {

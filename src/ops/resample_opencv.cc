@@ -55,6 +55,7 @@ ImageView Resampler::RunOpenCv(const ImageView& pixels, Image* into) {
     return into->view();
   }
   std::vector<Neighbours> columns;
+  columns.reserve(static_cast<size_t>(window_.width));
   for (int64_t x = 0; x < window_.width; ++x) {
     columns.push_back(NeighboursOf(window_.x + x, from_.width, to_.width, true));
   }

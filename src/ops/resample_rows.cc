@@ -10,17 +10,17 @@ constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
 uint8_t Clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
-template <int kChannels>
+template <int Channels>
 void ColumnsOfRow(const AxisWeights& weights, int64_t first, const uint8_t* from, uint8_t* to) {
   const int32_t* k = weights.weights.data();
   for (const AxisWeights::Span& span : weights.spans) {
-    const uint8_t* at = from + (span.first - first) * kChannels;
-    std::array<int32_t, kChannels> sum;
+    const uint8_t* at = from + (span.first - first) * Channels;
+    std::array<int32_t, Channels> sum;
     sum.fill(kHalf);
-    for (int32_t i = 0; i < span.count; ++i, at += kChannels) {
-      for (size_t c = 0; c < kChannels; ++c) sum[c] += at[c] * k[i];
+    for (int32_t i = 0; i < span.count; ++i, at += Channels) {
+      for (size_t c = 0; c < Channels; ++c) sum[c] += at[c] * k[i];
     }
-    for (size_t c = 0; c < kChannels; ++c) *to++ = Clip(sum[c]);
+    for (size_t c = 0; c < Channels; ++c) *to++ = Clip(sum[c]);
     k += weights.stride;
   }
 }

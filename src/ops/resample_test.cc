@@ -57,7 +57,8 @@ TEST(Resample, an_even_image_stays_even) {
       testing::Picture picture{
           static_cast<int>(sizes.Upto(60)), static_cast<int>(sizes.Upto(60)), 3, {}};
       const auto value = static_cast<uint8_t>(sizes.Upto(255));
-      picture.pixels.assign(static_cast<size_t>(picture.width * picture.height * 3), value);
+      const auto pixels = static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height);
+      picture.pixels.assign(3 * pixels, value);
       Image image;
       Fill(picture, 99, &image);
       const Size to = {sizes.Upto(80), sizes.Upto(80)};
