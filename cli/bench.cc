@@ -1,11 +1,11 @@
 // forebay bench store URI... [--op get|put] [--range 8MiB] [--inflight 32] [--requests N]
 #include <fmt/core.h>
 
-#include <charconv>
 #include <ctime>
 #include <fstream>
 
 #include "command.h"
+#include "numbers.h"
 #include "output.h"
 #include "page.h"
 #include "signals.h"
@@ -15,16 +15,6 @@
 
 namespace forebay::cli {
 namespace {
-
-std::vector<std::string> Split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 class Bench : public Command {
  public:
@@ -46,6 +36,7 @@ class Bench : public Command {
     flags.Option("--report", &report_, "an HTML page with the distributions, into this file");
     flags.Option("--nodes", &nodes_,
                  "a shared folder or prefix where all ranks of a launcher meet and add up");
+    flags.Option("--wait", &wait_, "with --nodes: seconds for a rank that is late (default: 120)");
   }
 
   int Run(const Context& context) override {
@@ -54,7 +45,8 @@ class Bench : public Command {
                          .seconds = seconds_,
                          .seed = static_cast<uint64_t>(seed_),
                          .buffer_bytes = memory_,
-                         .nodes = nodes_};
+                         .nodes = nodes_,
+                         .wait = std::chrono::seconds(wait_)};
     if (const std::string wrong = Check(&options); !wrong.empty()) return context.FailUsage(wrong);
     if (options.put && uris_.size() > 1) return context.FailUsage("--op put takes one URI");
     const KeepPartialWork keep;  // what was put is deleted, what was measured is shown
@@ -86,22 +78,21 @@ class Bench : public Command {
   // What is wrong with the arguments; "" nothing.
   std::string Check(SweepOptions* options) const {
     if (what_ != "store") return fmt::format("\"{}\" cannot be measured; store can", what_);
-    if (requests_ < 0 || seconds_ < 0 || seed_ < 0) return "a number is negative";
-    for (const std::string& text : ranges_.empty() ? Args() : Split(ranges_)) {
-      const auto size = ParseSize(text);
+    if (requests_ < 0 || seconds_ < 0 || seed_ < 0 || wait_ < 0) return "a number is negative";
+    if (wait_ > 86'400) return "--wait is more than a day";
+    for (const std::string_view text : Parts(ranges_)) {
+      const auto size = ParseSize(std::string(text));
       if (!size || *size == 0 || *size > (1ULL << 40)) {
         return fmt::format("--range \"{}\" is no list like 1MiB,8MiB", ranges_);
       }
       options->ranges.push_back(*size);
     }
-    for (const std::string& text : depths_.empty() ? Args() : Split(depths_)) {
-      uint32_t depth = 0;
-      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), depth);
-      if (error != std::errc() || rest != text.data() + text.size() || depth == 0 ||
-          depth > kDepthMax) {
+    for (const std::string_view text : Parts(depths_)) {
+      const auto depth = ParseNumber(text);
+      if (!depth || *depth < 1 || *depth > kDepthMax) {
         return fmt::format("--inflight \"{}\" is no list like 8,32", depths_);
       }
-      options->depths.push_back(depth);
+      options->depths.push_back(static_cast<uint32_t>(*depth));
     }
     return "";
   }
@@ -129,11 +120,15 @@ class Bench : public Command {
     return code;
   }
 
-  using Args = std::vector<std::string>;
-  static constexpr uint32_t kDepthMax = 4096;
+  // Of a list that may be left out.
+  static std::vector<std::string_view> Parts(const std::string& list) {
+    return list.empty() ? std::vector<std::string_view>() : Split(list, ',');
+  }
+
+  static constexpr int64_t kDepthMax = 4096;
   std::string what_, op_ = "get", ranges_, depths_, report_, nodes_;
   std::vector<std::string> uris_;
-  int64_t requests_ = 0, seed_ = 0;
+  int64_t requests_ = 0, seed_ = 0, wait_ = 120;
   double seconds_ = 0;
   uint64_t memory_ = 2ULL << 30;
   uint64_t errors_ = 0, cells_ = 0;

@@ -39,10 +39,10 @@ class Cp : public Command {
       return code;
     }
     for (const Status& failure : report->failures) {
-      WriteErr(fmt::format("forebay cp: {}\n", failure.ToString()));
+      WriteErr(fmt::format("forebay cp: {}\n", Escaped(failure.ToString())));
     }
     for (const ObjectSkip& skip : report->left_out) {
-      WriteErr(fmt::format("forebay cp: left out {}: {}\n", skip.uri, skip.why));
+      WriteErr(fmt::format("forebay cp: left out {}: {}\n", Escaped(skip.uri), skip.why));
     }
     const bool printed = Print(context, *report);
     if (report->objects_failed > 0) return kExitFailed;

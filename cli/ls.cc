@@ -32,7 +32,7 @@ class Ls : public Command {
         },
         [&](const ObjectSkip& skip) {
           left_out = true;
-          WriteErr(fmt::format("forebay ls: left out {}: {}\n", skip.uri, skip.why));
+          WriteErr(fmt::format("forebay ls: left out {}: {}\n", Escaped(skip.uri), skip.why));
         });
     if (!status.ok()) return context.Fail(status);
     if (!written) return kExitOther;
@@ -63,9 +63,10 @@ class Ls : public Command {
         .Take();
   }
   std::string Text(const ObjectStat& object) const {
-    if (object.is_prefix) return fmt::format("{:>20} {:>14} {}\n", "", "PRE", object.uri);
+    const std::string uri = ForStdout(object.uri);
+    if (object.is_prefix) return fmt::format("{:>20} {:>14} {}\n", "", "PRE", uri);
     const std::string size = human_ ? HumanSize(object.size) : fmt::format("{}", object.size);
-    return fmt::format("{:>20} {:>14} {}\n", IsoTime(object.modified_unix_s), size, object.uri);
+    return fmt::format("{:>20} {:>14} {}\n", IsoTime(object.modified_unix_s), size, uri);
   }
 
   std::string uri_;

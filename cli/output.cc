@@ -65,6 +65,31 @@ bool WriteOut(std::span<const std::byte> bytes) {
 
 void WriteErr(std::string_view text) { WriteAll(STDERR_FILENO, text.data(), text.size()); }
 
+std::string Escaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const size_t length = Utf8Length(text);
+    const bool c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    if (text[0] == '\n') {
+      out += "\\n";
+    } else if (length == 0 || first < 0x20 || first == 0x7f) {
+      out += fmt::format("\\x{:02x}", first);
+    } else if (c1) {
+      out += fmt::format("\\x{:02x}\\x{:02x}", first, static_cast<unsigned char>(text[1]));
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string ForStdout(std::string_view text) {
+  static const bool terminal = isatty(STDOUT_FILENO) == 1;
+  return terminal ? Escaped(text) : std::string(text);
+}
+
 std::string HumanSize(uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;

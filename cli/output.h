@@ -18,6 +18,12 @@ bool WriteOut(std::string_view text);
 bool WriteOut(std::span<const std::byte> bytes);
 void WriteErr(std::string_view text);
 
+// `text` with what a terminal would obey, or show as something else, written out: control
+// characters (those from U+0080 on too) as \n or \x1b, bytes that are no UTF-8 as \xff.
+std::string Escaped(std::string_view text);
+// For a line on stdout: escaped where that is a terminal, else as it is.
+std::string ForStdout(std::string_view text);
+
 // 1234567 -> "1.2 MiB"
 std::string HumanSize(uint64_t bytes);
 // UTC, "2026-11-30T02:47:21Z"

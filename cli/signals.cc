@@ -8,6 +8,8 @@
 #include <ctime>
 #include <initializer_list>
 
+#include "forebay/options.h"
+
 namespace forebay::cli {
 namespace {
 
@@ -20,17 +22,23 @@ std::atomic<int> g_keepers{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// Async-signal-safe: lock-free atomics, clock_gettime and _exit.
+// What is run for credentials must not stay behind.
+[[noreturn]] void End(int signal) {
+  EndPrograms();
+  _exit(128 + signal);
+}
+
+// Async-signal-safe: lock-free atomics, clock_gettime, kill and _exit.
 extern "C" void OnSignal(int signal) {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   const int64_t now = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  if (g_keepers.load() == 0) _exit(128 + signal);
+  if (g_keepers.load() == 0) End(signal);
   int64_t first = 0;
   if (g_first_ns.compare_exchange_strong(first, now)) {
     g_signal.store(signal);
   } else if (now - first >= kOneSignalNs) {
-    _exit(128 + signal);
+    End(signal);
   }
 }
 

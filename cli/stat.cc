@@ -38,9 +38,9 @@ class Stat : public Command {
         .Take();
   }
   static std::string Text(const ObjectStat& object) {
-    return fmt::format("uri:      {}\nsize:     {} ({})\netag:     {}\nmodified: {}\n", object.uri,
-                       object.size, HumanSize(object.size), object.etag,
-                       IsoTime(object.modified_unix_s));
+    return fmt::format("uri:      {}\nsize:     {} ({})\netag:     {}\nmodified: {}\n",
+                       ForStdout(object.uri), object.size, HumanSize(object.size),
+                       ForStdout(object.etag), IsoTime(object.modified_unix_s));
   }
 
   std::vector<std::string> uris_;

@@ -502,6 +502,18 @@ TEST_F(SeaweedTest, a_large_file_goes_up_in_parts_and_comes_back) {
   EXPECT_TRUE(Run({"cat", "s3://cli-test/large/large"}).out == body);
 }
 
+TEST_F(SeaweedTest, a_tree_goes_up_where_few_files_may_be_open) {
+  for (int i = 0; i < 200; ++i) {
+    WriteFile(folder_ / ("up/" + std::to_string(i)), Noise(i % 50 == 0 ? 20'000'000 : 1000));
+  }
+  const std::string line =
+      "ulimit -n 64; exec " FOREBAY_PROGRAM " cp -r " + (folder_ / "up") + " s3://cli-test/few/";
+  Process process("/bin/sh", {"-c", line}, environment_, folder_ / "few");
+  EXPECT_EQ(process.Wait(), 0) << process.err();
+  const std::string listed = Run({"ls", "-r", "s3://cli-test/few/"}).out;
+  EXPECT_EQ(std::ranges::count(listed, '\n'), 200);
+}
+
 TEST_F(SeaweedTest, bench_puts_into_a_bucket_and_takes_away_again) {
   const Ran ran = Run({"bench", "store", "s3://cli-test/bench/", "--op", "put", "--range", "64KiB",
                        "--inflight", "8", "--requests", "40", "--json"});

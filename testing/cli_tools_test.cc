@@ -120,6 +120,25 @@ TEST_F(CliToolsTest, bench_adds_up_over_the_ranks_of_a_launcher) {
   EXPECT_EQ(Run(more).code, 252);
 }
 
+TEST_F(CliToolsTest, bench_says_which_ranks_did_not_come) {
+  WriteFile(folder_ / "d/a", Noise(1 << 20));
+  fs::create_directories(folder_ / "meet");
+  environment_["WORLD_SIZE"] = "4";
+  const Args args = {"bench", "store",   folder_ / "d",    "--range",    "64KiB", "--inflight",
+                     "2",     "--nodes", folder_ / "meet", "--requests", "4",     "--wait",
+                     "1"};
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (const std::string rank : {"0", "2"}) {
+    environment_["RANK"] = rank;
+    ranks.push_back(Start(args));
+  }
+  for (const auto& rank : ranks) {
+    EXPECT_NE(rank->Wait(), 0);
+    EXPECT_THAT(rank->err(), HasSubstr("ranks 1, 3 of 4 did not come to"));
+    EXPECT_THAT(rank->err(), HasSubstr("within 1 s"));
+  }
+}
+
 TEST_F(CliToolsTest, doctor_looks_at_everything_between_here_and_the_store) {
   WriteFile(folder_ / "root/bucket/d/a", Noise(200'000));
   ServeFolder(folder_ / "root", "2ms");

@@ -225,5 +225,31 @@ TEST_F(CredentialsTest, a_program_that_hangs_ends_with_the_command) {
   EXPECT_FALSE(runs()) << "it was left behind";
 }
 
+TEST_F(CredentialsTest, a_signal_ends_what_a_program_has_started_too) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const fs::path told = folder_ / fmt::format("started{}", signal);
+    std::ofstream(folder_ / "program") << "sleep 3600 & echo $! > " << told.string() << ".new; mv "
+                                       << told.string() << ".new " << told.string() << "; wait\n";
+    std::ofstream(folder_ / "config")
+        << "[default]\ncredential_process = sh " << (folder_ / "program") << "\n";
+    environment_["AWS_CONFIG_FILE"] = folder_ / "config";
+    environment_["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:9";
+    const pid_t child = Start({"stat", "s3://bucket/key"});
+    const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+    for (int i = 0; i < 10'000 && !fs::exists(told); ++i) pause();
+    const pid_t started = std::atoi(ReadFile(told).c_str());
+    ASSERT_GT(started, 0) << LastOutput();
+    ::kill(child, signal);
+    EXPECT_EQ(Wait(child), 128 + signal);
+    const auto runs = [&] {
+      const std::string state = ReadFile(fmt::format("/proc/{}/stat", started));
+      return !state.empty() && state.find(") Z ") == state.npos;
+    };
+    for (int i = 0; i < 2'000 && runs(); ++i) pause();
+    EXPECT_FALSE(runs()) << "signal " << signal;
+    if (runs()) ::kill(started, SIGKILL);
+  }
+}
+
 }  // namespace
 }  // namespace forebay

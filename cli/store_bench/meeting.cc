@@ -3,11 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <span>
 #include <thread>
 #include <utility>
+
+#include "numbers.h"
 
 namespace forebay::cli {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 constexpr auto kPoll = std::chrono::milliseconds(20);
 constexpr auto kPollLongest = std::chrono::milliseconds(200);
 constexpr auto kGoodbyeTimeout = std::chrono::seconds(60);
+constexpr auto kQuiet = std::chrono::seconds(10);
+constexpr auto kBetweenNotes = std::chrono::seconds(30);
+constexpr size_t kNamedMost = 16;
 constexpr uint64_t kMessageMax = 256ULL << 20;
 
 struct Names {
@@ -30,10 +34,11 @@ constexpr Names kLaunchers[] = {
     {"SLURM_PROCID", "SLURM_NTASKS", "Slurm", "SLURM_STEP_ID"},
 };
 
-bool ParseNumber(const char* text, uint32_t* value) {
-  const std::string_view view(text);
-  const auto [rest, error] = std::from_chars(view.data(), view.data() + view.size(), *value);
-  return error == std::errc() && rest == view.data() + view.size();
+bool ParseRank(const char* text, uint32_t* value) {
+  const auto number = ParseNumber(text);
+  if (!number || *number < 0 || *number > UINT32_MAX) return false;
+  *value = static_cast<uint32_t>(*number);
+  return true;
 }
 
 }  // namespace
@@ -45,7 +50,7 @@ Result<RankPlace> FindRank() {
     if (rank == nullptr || world == nullptr) continue;
     if (names.only_with != nullptr && std::getenv(names.only_with) == nullptr) continue;
     RankPlace place{.found_by = names.by};
-    if (!ParseNumber(rank, &place.rank) || !ParseNumber(world, &place.world) ||
+    if (!ParseRank(rank, &place.rank) || !ParseRank(world, &place.world) ||
         place.rank >= place.world) {
       return Status(
           Code::kInvalidArgument,
@@ -58,11 +63,13 @@ Result<RankPlace> FindRank() {
 }
 
 Meeting::Meeting(Store& store, std::string folder, const RankPlace& place,
-                 std::function<bool()> keep_waiting)
+                 std::function<bool()> keep_waiting,
+                 std::function<void(const std::string&)> on_wait)
     : store_(store),
       folder_(folder.ends_with('/') ? std::move(folder) : folder + "/"),
       place_(place),
-      keep_waiting_(std::move(keep_waiting)) {}
+      keep_waiting_(std::move(keep_waiting)),
+      on_wait_(std::move(on_wait)) {}
 
 std::string Meeting::UriOf(uint32_t meeting, uint32_t rank) const {
   return fmt::format("{}forebay-meeting-{}-rank-{}", folder_, meeting, rank);
@@ -85,6 +92,7 @@ Status Meeting::Begin() {
 
 Result<std::string> Meeting::Await(const std::string& uri, uint32_t rank,
                                    std::chrono::steady_clock::time_point give_up) {
+  auto next_note = std::chrono::steady_clock::now() + kQuiet;
   for (auto pause = kPoll;; pause = std::min(pause * 2, kPollLongest)) {
     const Result<ObjectStat> there = store_.Stat(uri);
     if (there.ok()) {
@@ -96,12 +104,25 @@ Result<std::string> Meeting::Await(const std::string& uri, uint32_t rank,
     }
     if (there.code() != Code::kNotFound) return there.status();
     if (!keep_waiting_()) return Status(Code::kCancelled, "the wait for other ranks was stopped");
-    if (std::chrono::steady_clock::now() > give_up) {
-      return Status(Code::kDeadlineExceeded, fmt::format("rank {} of {} did not come to {} in time",
-                                                         rank, place_.world, folder_));
+    const auto now = std::chrono::steady_clock::now();
+    if (now > give_up) return Status(Code::kDeadlineExceeded, "it did not come");
+    if (now > next_note) {
+      next_note = now + kBetweenNotes;
+      on_wait_(fmt::format("waiting at {} for {}", folder_, Missing(rank)));
     }
     std::this_thread::sleep_for(pause);
   }
+}
+
+std::string Meeting::Missing(uint32_t first) {
+  std::string text;
+  size_t count = 0;
+  for (uint32_t rank = first; rank < place_.world; ++rank) {
+    if (store_.Stat(UriOf(meeting_, rank)).code() != Code::kNotFound) continue;
+    if (++count <= kNamedMost) text += fmt::format("{}{}", count > 1 ? ", " : "", rank);
+  }
+  if (count > kNamedMost) text += fmt::format(" and {} more", count - kNamedMost);
+  return fmt::format("rank{} {} of {}", count == 1 ? "" : "s", text, place_.world);
 }
 
 Result<std::vector<std::string>> Meeting::Gather(const std::string& mine,
@@ -111,7 +132,12 @@ Result<std::vector<std::string>> Meeting::Gather(const std::string& mine,
   const auto give_up = std::chrono::steady_clock::now() + timeout;
   std::vector<std::string> all(place_.world);
   for (uint32_t rank = 0; rank < place_.world; ++rank) {
-    FB_ASSIGN_OR_RETURN(all[rank], Await(UriOf(meeting_, rank), rank, give_up));
+    Result<std::string> said = Await(UriOf(meeting_, rank), rank, give_up);
+    if (said.code() == Code::kDeadlineExceeded) {
+      return Status(Code::kDeadlineExceeded, fmt::format("{} did not come to {} within {} s",
+                                                         Missing(rank), folder_, timeout.count()));
+    }
+    FB_ASSIGN_OR_RETURN(all[rank], std::move(said));
   }
   // All have come to this meeting, so all have read what was said in the one before.
   if (meeting_ > 0) (void)store_.Delete(UriOf(meeting_ - 1, place_.rank));

@@ -14,6 +14,8 @@
 namespace forebay::cli {
 namespace {
 
+constexpr auto kSlower = std::chrono::seconds(180);  // than the fastest, one rank may measure
+
 // What a sweep begins with. The smallest range shows latencies, not rates.
 const std::vector<uint64_t> kGetRanges = {4096, 65'536, 1ULL << 20, 8ULL << 20};
 const std::vector<uint32_t> kGetDepths = {8, 32, 128};
@@ -25,8 +27,6 @@ constexpr double kCellSeconds = 4;
 constexpr uint64_t kCellBytes = 4ULL << 30;
 constexpr uint64_t kCellPutBytes = 256ULL << 20;
 constexpr uint64_t kCellRequestsMax = 8192;
-constexpr auto kStartTimeout = std::chrono::seconds(600);  // ranks may start minutes apart
-constexpr auto kCellTimeout = std::chrono::seconds(300);
 
 // One target a bucket, one for all files.
 std::vector<std::vector<std::string>> Groups(const std::vector<std::string>& uris) {
@@ -52,12 +52,13 @@ Status Sweep::Meet() {
   if (options_.nodes.empty()) return {};
   FB_ASSIGN_OR_RETURN(place_, FindRank());
   FB_ASSIGN_OR_RETURN(meeting_store_, Store::Open(context_.globals.store));
-  meeting_ = std::make_unique<Meeting>(*meeting_store_, options_.nodes, place_,
-                                       [] { return !Interrupted(); });
+  meeting_ = std::make_unique<Meeting>(
+      *meeting_store_, options_.nodes, place_, [] { return !Interrupted(); },
+      [this](const std::string& who) { context_.Note(who); });
   FB_RETURN_IF_ERROR(meeting_->Begin());
   // All read from one draw of places: the first rank's.
   FB_ASSIGN_OR_RETURN(const std::vector<std::string> seeds,
-                      meeting_->Gather(fmt::format("{}", seed_), kStartTimeout));
+                      meeting_->Gather(fmt::format("{}", seed_), options_.wait));
   seed_ = std::strtoull(seeds[0].c_str(), nullptr, 10);
   return {};
 }
@@ -145,11 +146,12 @@ Result<BenchRun> Sweep::RunTogether(StoreBench& bench, const BenchCell& cell) {
     return !Interrupted();
   };
   if (!meeting_) return bench.Run(cell, on_progress);
-  FB_RETURN_IF_ERROR(meeting_->Gather("ready", kCellTimeout).status());
+  FB_RETURN_IF_ERROR(meeting_->Gather("ready", options_.wait).status());
   Result<BenchRun> run = bench.Run(cell, on_progress);
   if (run.code() == Code::kCancelled) return run;
   const std::string mine = run.ok() ? FormatRun(*run) : "error " + run.status().ToString();
-  FB_ASSIGN_OR_RETURN(const std::vector<std::string> all, meeting_->Gather(mine, kCellTimeout));
+  FB_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      meeting_->Gather(mine, options_.wait + kSlower));
   std::vector<BenchRun> runs;
   for (uint32_t rank = 0; rank < place_.world; ++rank) {
     if (all[rank].starts_with("error ")) {
@@ -239,7 +241,7 @@ Status Sweep::Run(const std::vector<std::string>& uris,
     for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Search(opened));
   }
   if (meeting_) {
-    FB_RETURN_IF_ERROR(meeting_->Gather("done", kCellTimeout).status());
+    FB_RETURN_IF_ERROR(meeting_->Gather("done", options_.wait).status());
     meeting_->End();
   }
   return {};

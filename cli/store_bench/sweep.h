@@ -2,6 +2,7 @@
 // time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,7 +26,8 @@ struct SweepOptions {
   double seconds = 0;     // of a cell; 0: 4 in a sweep, no limit where requests are given
   uint64_t seed = 0;
   uint64_t buffer_bytes = 2ULL << 30;
-  std::string nodes;  // where ranks meet; "": this process alone
+  std::string nodes;               // where ranks meet; "": this process alone
+  std::chrono::seconds wait{120};  // for the others, at the start and at each cell's ends
 };
 
 struct SweepTarget {

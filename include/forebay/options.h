@@ -33,4 +33,8 @@ struct StoreOptions {
 // "debug" or "trace". Errors: kInvalidArgument for another name.
 FOREBAY_API Status ConfigureLog(const std::string& level);
 
+// Kills the programs that are being run for credentials, with what they have started.
+// Async-signal-safe: for the handler of a signal that ends the process. exit() does it by itself.
+FOREBAY_API void EndPrograms();
+
 }  // namespace forebay

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "sys/limits.h"
 #include "sys/stream_file.h"
 
 namespace forebay::engine {
@@ -13,10 +15,22 @@ namespace {
 // Enough requests in flight for small objects at S3's latency; long parts are held back by the
 // budget of buffers.
 constexpr size_t kThreads = 32;
-constexpr size_t kInFlightLimit = 2 * kThreads;
+// Of a thread: a connection or a source's file, and of the two parts it has in flight file and
+// folder each, while a third is opened.
+constexpr size_t kFilesOfThread = 7;
+// Of everything else: the listing's 16 requests, loops, what the program has open.
+constexpr size_t kFilesOfOthers = 36;
 constexpr uint64_t kBufferLimitBytes = kCopyBytesInFlight;
 constexpr uint64_t kStreamBytes = 8ULL << 20;
 constexpr size_t kMaxFailures = 100;
+
+// As many as may have open what they need.
+size_t Threads() {
+  const uint64_t files = sys::OpenFiles().soft;
+  if (files == 0) return kThreads;
+  const uint64_t left = files - std::min<uint64_t>(files, kFilesOfOthers);
+  return std::clamp<size_t>(left / kFilesOfThread, 1, kThreads);
+}
 
 }  // namespace
 
@@ -31,7 +45,7 @@ struct CopyJob::ObjectCopy {
 };
 
 CopyJob::CopyJob(store::SyncStore* source, store::SyncStore* target)
-    : source_(source), target_(target) {}
+    : source_(source), target_(target), threads_(Threads()) {}
 
 CopyJob::~CopyJob() {
   if (pool_) pool_->Stop();
@@ -41,7 +55,7 @@ Status CopyJob::Start() {
   if (pool_) return {};
   FB_ASSIGN_OR_RETURN(
       pool_,
-      sys::WorkPool::Make({.name = "fb-copy", .threads = kThreads, .queue_limit = kInFlightLimit}));
+      sys::WorkPool::Make({.name = "fb-copy", .threads = threads_, .queue_limit = 2 * threads_}));
   return {};
 }
 
@@ -56,6 +70,7 @@ CopyProgress CopyJob::Progress() {
 
 void CopyJob::SetDestination(std::unique_ptr<CopyDestination> destination) {
   destination_ = std::move(destination);
+  counts_writes_ = destination_->tells_writes();
 }
 
 void CopyJob::Cancel() {
@@ -80,7 +95,7 @@ Status CopyJob::WaitBelow(size_t limit) {
 }
 
 Status CopyJob::Submit(Task task) {
-  FB_RETURN_IF_ERROR(WaitBelow(kInFlightLimit));
+  FB_RETURN_IF_ERROR(WaitBelow(2 * threads_));
   {
     const MutexLock lock(mutex_);
     ++in_flight_;
@@ -111,7 +126,7 @@ Status CopyJob::Add(const store::ObjectInfo& object, const std::string& name) {
   if (object.size <= destination_->part_bytes()) {
     return Submit([this, object, name] { CopyWhole(object, name); });
   }
-  FB_RETURN_IF_ERROR(WaitBelow(kInFlightLimit));
+  FB_RETURN_IF_ERROR(WaitBelow(2 * threads_));
   auto copy = std::make_shared<ObjectCopy>();
   copy->info = object;
   Result<std::unique_ptr<CopySink>> sink = destination_->Begin(name, SourceOf(object));
@@ -162,11 +177,11 @@ Status CopyJob::CopyPart(ObjectCopy& copy, uint64_t index) {
   if (cancelled_) return Status(Code::kCancelled, "the copy was stopped");
   if (copy.failed) return {};  // by another part, which says why
   const ByteRange range = copy.sink->part(index);
-  if (range.empty()) return copy.sink->Write(index, {});
+  if (range.empty()) return copy.sink->Write(index, {}, nullptr);
   std::unique_ptr<std::byte[]> buffer = TakeBuffer(range.size());
   const MutableBytes bytes(buffer.get(), range.size());
   Status status = Fetch(copy.info, range, bytes);
-  if (status.ok()) status = copy.sink->Write(index, bytes);
+  if (status.ok()) status = Write(*copy.sink, index, bytes);
   GiveBuffer(std::move(buffer), range.size());
   if (status.ok()) bytes_done_ += range.size();
   return status;
@@ -191,32 +206,44 @@ Result<CopyReport> CopyJob::Stream(const store::ObjectInfo& object, const std::s
 
 Status CopyJob::Fetch(const store::ObjectInfo& object, ByteRange range, MutableBytes into) {
   store::ReadProgress progress;
-  {
-    const MutexLock lock(reads_->mutex);
-    reads_->running[&progress] = 0;
-  }
-  Status status = source_
-                      ->Read({.key = object.key,
-                              .etag = object.etag,
-                              .range = range,
-                              .target = {into},
-                              .progress = &progress,
-                              .options = source_->TransferOptions(kCopyBytesInFlight)})
-                      .status();
-  const MutexLock lock(reads_->mutex);
-  reads_->running.erase(&progress);
-  return status;
+  std::optional<Counted> counted;
+  if (!counts_writes_) counted.emplace(*under_way_, &progress.bytes);
+  return source_
+      ->Read({.key = object.key,
+              .etag = object.etag,
+              .range = range,
+              .target = {into},
+              .progress = &progress,
+              .options = source_->TransferOptions(kCopyBytesInFlight)})
+      .status();
+}
+
+Status CopyJob::Write(CopySink& sink, uint64_t index, ByteView bytes) {
+  store::WriteProgress progress;
+  std::optional<Counted> counted;
+  if (counts_writes_) counted.emplace(*under_way_, &progress.bytes);
+  return sink.Write(index, bytes, &progress);
+}
+
+CopyJob::Counted::Counted(UnderWay& all, const uint64_t* counter) : all_(all), counter_(counter) {
+  const MutexLock lock(all_.mutex);
+  all_.counters[counter_] = 0;
+}
+
+CopyJob::Counted::~Counted() {
+  const MutexLock lock(all_.mutex);
+  all_.counters.erase(counter_);
 }
 
 uint64_t CopyJob::BytesUnderWay() {
   // They are written on the store's own thread.
-  source_->async().executor().Post([reads = reads_] {
-    const MutexLock lock(reads->mutex);
-    for (auto& [progress, bytes] : reads->running) bytes = progress->bytes;
+  (counts_writes_ ? target_ : source_)->async().executor().Post([all = under_way_] {
+    const MutexLock lock(all->mutex);
+    for (auto& [counter, bytes] : all->counters) bytes = *counter;
   });
-  const MutexLock lock(reads_->mutex);
+  const MutexLock lock(under_way_->mutex);
   uint64_t sum = 0;
-  for (const auto& [progress, bytes] : reads_->running) sum += bytes;
+  for (const auto& [counter, bytes] : under_way_->counters) sum += bytes;
   return sum;
 }
 

@@ -45,10 +45,23 @@ class CopyJob {
 
  private:
   struct ObjectCopy;
-  // Reads under way, each with how many bytes of it had come when that was last asked for.
-  struct Reads {
+  // What counts the bytes of parts under way, each with how many there were when that was last
+  // asked for. Of a download what has been read, of an upload what has been written.
+  struct UnderWay {
     Mutex mutex;
-    std::map<const store::ReadProgress*, uint64_t> running FB_GUARDED_BY(mutex);
+    std::map<const uint64_t*, uint64_t> counters FB_GUARDED_BY(mutex);
+  };
+  // A counter, while it is looked at.
+  class Counted {
+   public:
+    Counted(UnderWay& all, const uint64_t* counter);
+    ~Counted();
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    UnderWay& all_;
+    const uint64_t* counter_;
   };
   using Task = std::move_only_function<void()>;
 
@@ -59,6 +72,7 @@ class CopyJob {
   void CopyWhole(const store::ObjectInfo& object, const std::string& name);
   Status CopyPart(ObjectCopy& copy, uint64_t index);
   Status Fetch(const store::ObjectInfo& object, ByteRange range, MutableBytes into);
+  Status Write(CopySink& sink, uint64_t index, ByteView bytes);
   uint64_t BytesUnderWay();
   void EndPart(ObjectCopy& copy, Status status);
   void EndObject(ObjectCopy& copy, Status status) FB_EXCLUDES(mutex_);
@@ -71,10 +85,12 @@ class CopyJob {
 
   store::SyncStore* source_;
   store::SyncStore* target_;
+  const size_t threads_;
   std::unique_ptr<CopyDestination> destination_;
   std::atomic<bool> cancelled_{false};
   std::atomic<uint64_t> bytes_done_{0};
-  const std::shared_ptr<Reads> reads_ = std::make_shared<Reads>();
+  std::atomic<bool> counts_writes_{false};
+  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 
   Mutex mutex_;
   std::condition_variable_any changed_;

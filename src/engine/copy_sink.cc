@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "store/file/file_store.h"
 #include "store/part_size.h"
 
@@ -23,7 +24,9 @@ class FileSink : public CopySink {
   uint64_t part_count() const override { return file_->part_count(); }
   ByteRange part(uint64_t index) const override { return file_->part(index); }
   bool done(uint64_t index) const override { return file_->done(index); }
-  Status Write(uint64_t index, ByteView bytes) override { return file_->Write(index, bytes); }
+  Status Write(uint64_t index, ByteView bytes, store::WriteProgress*) override {
+    return file_->Write(index, bytes);
+  }
   Status Finish() override { return file_->Commit(); }
 
  private:
@@ -37,7 +40,7 @@ class DoneSink : public CopySink {
   bool already_there() const override { return already_there_; }
   uint64_t part_count() const override { return 0; }
   ByteRange part(uint64_t /*index*/) const override { return {}; }
-  Status Write(uint64_t /*index*/, ByteView /*bytes*/) override { return {}; }
+  Status Write(uint64_t, ByteView, store::WriteProgress*) override { return {}; }
   Status Finish() override { return {}; }
 
  private:
@@ -67,9 +70,12 @@ class FileDestination : public CopyDestination {
   }
 
  private:
-  // A file may be, and a link, which is what gets replaced.
+  // A file may be. A link may lead anywhere: none is replaced, and none of a tree is followed.
   static Status MayReplace(const sys::Fd& folder, const std::string& last,
                            const std::string& name) {
+    if (sys::IsLink(folder, last)) {
+      return Status(Code::kInvalidArgument, fmt::format("{} is a symbolic link", name));
+    }
     const Result<sys::Fd> there = sys::OpenAt(folder, last, sys::Open::kInfo, true);
     if (!there.ok()) return {};
     FB_ASSIGN_OR_RETURN(const sys::FileInfo info, sys::InfoOf(*there, name));
@@ -112,17 +118,19 @@ class StoreSink : public CopySink {
     return {index * part_bytes_, std::min((index + 1) * part_bytes_, size_)};
   }
 
-  Status Write(uint64_t index, ByteView bytes) override {
+  Status Write(uint64_t index, ByteView bytes, store::WriteProgress* progress) override {
     const store::RequestOptions options =
         store_->TransferOptions(std::max<uint64_t>(bytes.size(), kCopyBytesInFlight));
     if (etags_.size() == 1) {
-      return store_->Put({.key = key_, .body = {bytes}, .options = options}).status();
+      return store_->Put({.key = key_, .body = {bytes}, .progress = progress, .options = options})
+          .status();
     }
     FB_ASSIGN_OR_RETURN(const store::PutResult put,
                         store_->PutPart({.key = key_,
                                          .upload_id = upload_id_,
                                          .part_number = static_cast<int>(index + 1),
                                          .body = {bytes},
+                                         .progress = progress,
                                          .options = options}));
     etags_[index] = put.etag;
     return {};
@@ -148,7 +156,14 @@ class StoreSink : public CopySink {
     if (etags_.size() == 1) return;
     store::UploadRequest upload = Upload();
     upload.options.deadline = store_->async().executor().Now() + kAbortTimeout;
-    (void)store_->Anew().AbortUpload(upload);
+    // Said first: a second signal ends the process in the middle of it.
+    const std::string which =
+        fmt::format("upload {} of {}/{}", upload_id_, store_->async().root_uri(), key_);
+    Log(LogLevel::kWarn, "aborting " + which);
+    if (const Status aborted = store_->Anew().AbortUpload(upload); !aborted.ok()) {
+      Log(LogLevel::kWarn, fmt::format("{} is left behind, with the parts that had come: {}", which,
+                                       aborted.ToString()));
+    }
   }
 
  private:
@@ -168,6 +183,7 @@ class StoreDestination : public CopyDestination {
       : store_(store), prefix_(std::move(prefix)) {}
 
   uint64_t part_bytes() const override { return kStorePartBytes; }
+  bool tells_writes() const override { return true; }
 
   Result<std::unique_ptr<CopySink>> Begin(const std::string& name,
                                           const PartSource& source) override {

@@ -25,7 +25,7 @@ class CopySink {
   virtual ByteRange part(uint64_t index) const = 0;
   // Written by an earlier run.
   virtual bool done(uint64_t /*index*/) const { return false; }
-  virtual Status Write(uint64_t index, ByteView bytes) = 0;
+  virtual Status Write(uint64_t index, ByteView bytes, store::WriteProgress* progress) = 0;
   // All parts are written.
   virtual Status Finish() = 0;
   // Some are not, and will not be.
@@ -40,6 +40,8 @@ class CopyDestination {
   // Errors: kInvalidArgument (the destination cannot hold such a key).
   virtual Result<std::unique_ptr<CopySink>> Begin(const std::string& name,
                                                   const PartSource& source) = 0;
+  // Whether writing takes longer than reading, and tells how far it has come.
+  virtual bool tells_writes() const { return false; }
   // Up to this size an object is one part.
   virtual uint64_t part_bytes() const = 0;
 };

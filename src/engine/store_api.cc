@@ -14,6 +14,7 @@
 #include "forebay/store.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
+#include "sys/process.h"
 #include "sys/stream_file.h"
 #include "sys/thread.h"
 
@@ -28,6 +29,8 @@ Status ConfigureLog(const std::string& level) {
   SetLogLevel(static_cast<LogLevel>(found - kNames));
   return {};
 }
+
+void EndPrograms() { sys::EndRunningProcesses(); }
 
 namespace engine {
 namespace {
@@ -232,6 +235,11 @@ class StoreImpl : public Store {
     std::string prefix = target.uri.key;
     if (target.uri.scheme == Uri::Scheme::kFile && sys::StreamFile::IsOne("/" + prefix)) {
       return job.Stream(*info, "/" + prefix);
+    }
+    if (target.uri.scheme == Uri::Scheme::kFile && !IsFolder(target.uri)) {
+      // A link stays one, and what it leads to is replaced.
+      FB_ASSIGN_OR_RETURN(const std::string end, sys::FollowLink("/" + prefix));
+      prefix = end.substr(1);
     }
     std::string name = LastName(prefix);
     if (IsFolder(target.uri)) {

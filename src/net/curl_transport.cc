@@ -281,6 +281,7 @@ size_t CurlTransport::OnSend(char* data, size_t size, size_t count, void* arg) {
     }
   }
   transfer.sent_bytes += done;
+  if (transfer.request.body_sent != nullptr) *transfer.request.body_sent = transfer.sent_bytes;
   return done;
 }
 

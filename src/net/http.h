@@ -80,6 +80,9 @@ struct HttpRequest {
   // Where the answer's body will most likely go, if it is accepted: its bytes may land there before
   // OnHead was asked. What it holds is undefined unless OnDone says OK. Must live until OnDone.
   std::span<const MutableBytes> body_place;
+  // Not null: kept up to date, on the executor's thread, with how much of `body` has gone out. Must
+  // live until OnDone.
+  uint64_t* body_sent = nullptr;
   // A second request for the same bytes (equal URL and Range) while the first is out: it goes to
   // another of the host's addresses than those that are busy with them, when there is another.
   bool other_address = false;

@@ -44,6 +44,12 @@ struct ObjectInfo {
   std::string version_id;  // of a versioned bucket, where the answer names it
 };
 
+// How far a write has come, as above; each attempt begins at 0 again. Stores that write at once say
+// nothing.
+struct WriteProgress {
+  uint64_t bytes = 0;  // of the body, that have gone out
+};
+
 struct ReadRequest {
   std::string key;
   std::string etag;  // pinned content; "" only where none is known yet
@@ -109,6 +115,7 @@ struct PutRequest {
   // Tells a conditional write that succeeded, but whose answer was lost, from another writer's:
   // unlike for unlike requests, the same for all attempts of one. The retry layer fills it in.
   std::string write_id;
+  WriteProgress* progress = nullptr;  // not null: must live until the callback
   RequestOptions options;
 };
 
@@ -122,6 +129,7 @@ struct PartRequest {
   std::string upload_id;
   int part_number = 1;  // 1 .. 10,000
   std::vector<ByteView> body;
+  WriteProgress* progress = nullptr;  // not null: must live until the callback
   RequestOptions options;
 };
 

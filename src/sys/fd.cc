@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -127,6 +128,20 @@ Result<Fd> OpenAt(const Fd& root, const std::string& path, Open mode, bool benea
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return ErrnoStatus(errno, "opening", path);
   return Fd(fd);
+}
+
+bool IsLink(const Fd& folder, const std::string& name) {
+  struct stat info{};
+  return ::fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISLNK(info.st_mode);
+}
+
+Result<std::string> FollowLink(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) return path;
+  const std::string end = std::filesystem::canonical(path, error).string();
+  if (error) return ErrnoStatus(error.value(), "following the link", path);
+  return end;
 }
 
 Result<Fd> OpenDirectory(const std::string& path) {

@@ -71,6 +71,11 @@ Status Link(const Fd& folder, const std::string& from, const std::string& to);
 Status Remove(const Fd& folder, const std::string& name);
 Status RemoveDirectory(const Fd& folder, const std::string& name);
 Result<FileInfo> InfoOf(const Fd& file, std::string_view path);
+// Whether `name` is a symbolic link, wherever it leads.
+bool IsLink(const Fd& folder, const std::string& name);
+// What the symbolic link `path` leads to in the end; any other path as it is. kNotFound: to
+// nothing.
+Result<std::string> FollowLink(const std::string& path);
 // Makes the directories of `path` ("a/b/c") that are missing and opens the last.
 Result<Fd> MakeDirectories(const Fd& root, const std::string& path, bool beneath);
 

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -83,6 +85,40 @@ Result<Pipe> MakePipe() {
   return ErrnoStatus(failure, "starting", argv[0]);
 }
 
+// The process groups that run now, where a handler of a signal finds them: each with whose they
+// are, which a forked child is not; 0: a free place.
+std::array<std::atomic<uint64_t>, 64> g_running;
+std::atomic<bool> g_ending;  // what ends now was ended here, and its result means nothing
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+uint64_t OfThisProcess(pid_t group) {
+  return static_cast<uint64_t>(::getpid()) << 32 | static_cast<uint32_t>(group);
+}
+
+// While one exists, its group ends with this process. One for which there is no place ends alone,
+// as its parent's death signal says.
+class Running {
+ public:
+  explicit Running(pid_t child) {
+    static const int at_exit = std::atexit([] { EndRunningProcesses(); });
+    (void)at_exit;
+    for (std::atomic<uint64_t>& place : g_running) {
+      uint64_t free = 0;
+      if (!place.compare_exchange_strong(free, OfThisProcess(child))) continue;
+      place_ = &place;
+      return;
+    }
+  }
+  ~Running() {
+    if (place_ != nullptr) place_->store(0);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<uint64_t>* place_ = nullptr;
+};
+
 // Reads to the end of the output. The child may have closed it and run on.
 Status ReadAll(const Fd& from, Time until, size_t max_output, const std::atomic<bool>& stop,
                std::string& output) {
@@ -127,11 +163,13 @@ Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration 
   const Time until = std::chrono::steady_clock::now() + limit;
   FB_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
   FB_ASSIGN_OR_RETURN(const pid_t child, Spawn(argv, pipe.write));
+  const Running running(child);
   pipe.write = Fd();
   ProcessResult result;
   int state = 0;
   Status status = ReadAll(pipe.read, until, max_output, stop, result.output);
   if (status.ok()) status = WaitForEnd(child, until, stop, state);
+  if (status.ok() && g_ending) status = Status(Code::kCancelled, "this process ends");
   if (!status.ok()) {
     if (::kill(-child, SIGKILL) != 0) ::kill(child, SIGKILL);
     while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
@@ -140,6 +178,15 @@ Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration 
   }
   result.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
   return result;
+}
+
+void EndRunningProcesses() {
+  g_ending = true;
+  for (const std::atomic<uint64_t>& place : g_running) {
+    const uint64_t running = place.load();
+    const auto group = static_cast<pid_t>(running & 0xffffffff);
+    if (group > 0 && running == OfThisProcess(group)) ::kill(-group, SIGKILL);
+  }
 }
 
 Result<std::vector<std::string>> SplitCommand(const std::string& command) {

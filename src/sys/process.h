@@ -22,6 +22,11 @@ struct ProcessResult {
 Result<ProcessResult> RunProcess(const std::vector<std::string>& argv, Duration limit,
                                  size_t max_output, const std::atomic<bool>& stop);
 
+// Kills what RunProcess runs at this moment, and all that it has started and that has not left its
+// process group. Async-signal-safe: for the handler of a signal that ends this process. Done at
+// exit() by itself.
+void EndRunningProcesses();
+
 // What a program that is run here sees of where it runs: NAME=VALUE of the environment, sorted, and
 // the current folder, "" when it has gone.
 std::vector<std::string> EnvironmentStrings();

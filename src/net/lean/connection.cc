@@ -166,6 +166,7 @@ bool Connection::SendMore(std::string_view wire_head) {
       return false;
     }
     e.sent += result.bytes;
+    e.CountSent();
     size_t left = result.bytes;
     for (size_t i = 0; i < count && left >= pieces[i].size(); ++i) {
       left -= pieces[i].size();

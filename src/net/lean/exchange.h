@@ -59,6 +59,12 @@ struct Exchange {
   // Bytes of an answer have come.
   bool answered() const { return head_done || parser != nullptr; }
   bool all_sent() const { return sent == send_total; }
+  void CountSent() const {
+    if (request.body_sent == nullptr) return;
+    uint64_t head = send_total;
+    for (const ByteView piece : request.body) head -= piece.size();
+    *request.body_sent = sent > head ? sent - head : 0;
+  }
 };
 
 }  // namespace forebay::net::lean

@@ -26,8 +26,9 @@ struct WireRequest {
   Query query;
   net::HeaderList headers;
   std::vector<ByteView> body;
+  uint64_t* body_sent = nullptr;  // see net::HttpRequest, all three
   uint64_t body_hint = 0;
-  std::span<const MutableBytes> body_place;  // see net::HttpRequest
+  std::span<const MutableBytes> body_place;
 };
 
 // The content-encoding that an answer's object is stored with; "" when with none. "aws-chunked"

@@ -54,6 +54,12 @@ class TextOperation : public Operation {
     return etag;
   }
 
+  // Of the body's progress, from its beginning; null where nobody asks.
+  uint64_t* SentCounter() const {
+    if (request_.progress == nullptr) return nullptr;
+    request_.progress->bytes = 0;
+    return &request_.progress->bytes;
+  }
   std::string VersionId() const {
     return std::string(net::FindHeader(head_.headers, "x-amz-version-id"));
   }
@@ -190,6 +196,7 @@ class Put final : public OnceOnly<PutRequest> {
   Result<WireRequest> Build() override {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("PUT"));
     wire.body = request_.body;
+    wire.body_sent = SentCounter();
     wire.headers.emplace_back("content-type", request_.content_type);
     AddConditions(request_, wire);
     if (IsConditional() && !request_.write_id.empty()) {
@@ -243,6 +250,7 @@ class PutPart final : public TextOperation<PartRequest, PutResult> {
     wire.query = {{"partNumber", fmt::format("{}", request_.part_number)},
                   {"uploadId", request_.upload_id}};
     wire.body = request_.body;
+    wire.body_sent = SentCounter();
     return wire;
   }
   Result<PutResult> Parse() override {
