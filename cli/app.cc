@@ -54,6 +54,10 @@ class CliFlags : public Flags {
   void Option(const std::string& name, std::string* value, const std::string& help) override {
     app_->add_option(name, *value, help)->check(kNotEmpty);
   }
+  void Options(const std::string& name, std::vector<std::string>* values,
+               const std::string& help) override {
+    app_->add_option(name, *values, help)->allow_extra_args(false)->check(kNotEmpty);
+  }
   void Option(const std::string& name, int64_t* value, const std::string& help) override {
     app_->add_option(name, *value, help);
   }
@@ -342,7 +346,7 @@ int ExitCodeFor(const Status& status) {
 }
 
 int Context::Fail(const Status& status) const {
-  WriteErr(fmt::format("forebay {}: {}\n", command, status.ToString()));
+  WriteErr(fmt::format("forebay {}: {}\n", command, Escaped(status.ToString())));
   return ExitCodeFor(status);
 }
 

@@ -49,6 +49,9 @@ class Flags {
   virtual void Arguments(const std::string& name, std::vector<std::string>* values,
                          const std::string& help) = 0;
   virtual void Option(const std::string& name, std::string* value, const std::string& help) = 0;
+  // May be given several times.
+  virtual void Options(const std::string& name, std::vector<std::string>* values,
+                       const std::string& help) = 0;
   virtual void Option(const std::string& name, int64_t* value, const std::string& help) = 0;
   virtual void Option(const std::string& name, double* value, const std::string& help) = 0;
   // One of `choices`.

@@ -1,7 +1,6 @@
 // forebay order show|find|digest|verify|price
 #include <fmt/core.h>
 
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,28 +8,11 @@
 
 #include "command.h"
 #include "forebay/order.h"
+#include "numbers.h"
 #include "output.h"
 
 namespace forebay::cli {
 namespace {
-
-// "100", of all of `text`.
-std::optional<int64_t> Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == text.npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 class OrderCommand : public Command {
  public:
@@ -44,6 +26,11 @@ class OrderCommand : public Command {
  private:
   std::string ReadShuffle();
   std::string ReadChain();
+  std::string ReadSources();
+  std::string ReadSizes();
+  // The number of the source of that name; none: there is no such source.
+  std::optional<size_t> SourceNamed(std::string_view name) const;
+  SourceOptions SourceAt(const std::string& uri) const;
   Result<std::unique_ptr<Order>> Open(const Context& context) const;
   int Show(const Context& context, Order& order);
   int Find(const Context& context, Order& order);
@@ -53,6 +40,11 @@ class OrderCommand : public Command {
 
   std::string what_;
   std::string source_;
+  std::vector<std::string> mixed_;  // NAME=URI[:WEIGHT]
+  std::vector<std::string> sizes_;  // [NAME=]EPOCH:SAMPLES,...
+  std::string of_source_;
+  std::vector<SourceOptions> sources_;  // of a mixture
+  std::vector<Order::Growth> growth_;   // of each source, or none
   int64_t samples_ = 0;
   int64_t block_samples_ = 1;
   std::string format_ = "video";
@@ -77,7 +69,14 @@ void OrderCommand::Define(Flags& flags) {
                  "show (the samples of a step), find (where a sample comes), digest, verify (go "
                  "through all ranks), price (GETs and mixing of a shuffle)");
   flags.OptionalArgument("source", &source_, "s3://bucket/prefix/ or a folder, indexed");
+  flags.Options("--source", &mixed_,
+                "in place of a source: NAME=URI[:WEIGHT], for each one of a mixture");
+  flags.Option("--mixture-block", &options_.mixture_block,
+               "of a mixture: positions in which every share is exact (default: found)");
   flags.Option("--samples", &samples_, "in place of a source: so many samples");
+  flags.Options("--sizes", &sizes_,
+                "samples that a source had from which of its epochs on, as its state says, "
+                "EPOCH:SAMPLES,... (of a mixture NAME=EPOCH:SAMPLES,...)");
   flags.Option("--block", &block_samples_, "with --samples: samples in a block");
   flags.Option("--catalog", &clips_.catalog, "catalog URI (default: as `forebay index` leaves it)");
   flags.Choice("--format", &format_, {"video", "files"},
@@ -98,6 +97,7 @@ void OrderCommand::Define(Flags& flags) {
   flags.Option("--replicas", &place_.replicas, "ranks side by side that see the same");
   flags.Option("--step", &step_, "show: which batch of the epoch");
   flags.Option("--sample", &sample_, "find: which sample");
+  flags.Option("--of", &of_source_, "find: of which source of a mixture");
   flags.Option("--position", &position_,
                "digest: after so many samples of the epoch (default: all of it)");
   flags.Option("--chain", &chain_text_,
@@ -118,7 +118,7 @@ std::string OrderCommand::ReadShuffle() {
   int64_t* values[] = {&options_.blocks.window, &options_.blocks.streams, &options_.blocks.run};
   size_t i = 0;
   for (const std::string_view part : Split(text.substr(7), ',')) {
-    const auto value = Number(part);
+    const auto value = ParseNumber(part);
     if (i == std::size(values) || !value) return wrong;
     *values[i++] = *value;
   }
@@ -133,9 +133,10 @@ std::string OrderCommand::ReadChain() {
   for (const std::string_view part : Split(chain_text_, ',')) {
     const size_t x = part.find('x');
     const size_t colon = std::min(part.find(':'), part.size());
-    const auto world = Number(part.substr(0, std::min(x, part.size())));
-    const auto batch = x < colon ? Number(part.substr(x + 1, colon - x - 1)) : std::nullopt;
-    const auto batches = colon < part.size() ? Number(part.substr(colon + 1)) : std::optional(0L);
+    const auto world = ParseNumber(part.substr(0, std::min(x, part.size())));
+    const auto batch = x < colon ? ParseNumber(part.substr(x + 1, colon - x - 1)) : std::nullopt;
+    const auto batches =
+        colon < part.size() ? ParseNumber(part.substr(colon + 1)) : std::optional(0L);
     if (!world || !batch || !batches || *batches < 0 || (colon < part.size() && *batches == 0)) {
       return "--chain: WORLDxBATCH[:BATCHES] with commas between them, as in 8x32:100,4x64";
     }
@@ -148,26 +149,96 @@ std::string OrderCommand::ReadChain() {
   return "";
 }
 
-Result<std::unique_ptr<Order>> OrderCommand::Open(const Context& context) const {
-  if (source_.empty()) return Order::OfCount(samples_, block_samples_, options_);
+std::optional<size_t> OrderCommand::SourceNamed(std::string_view name) const {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+std::string OrderCommand::ReadSources() {
+  for (const std::string& text : mixed_) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == text.npos || equals + 1 == text.size()) {
+      return "--source: NAME=URI[:WEIGHT], as in web=s3://bucket/web/:0.7";
+    }
+    std::string uri = text.substr(equals + 1);
+    double weight = 1;
+    // URIs have colons of their own.
+    if (const size_t colon = uri.rfind(':'); colon != uri.npos) {
+      if (const auto number = ParseReal(std::string_view(uri).substr(colon + 1))) {
+        weight = *number;
+        uri.resize(colon);
+      }
+    }
+    SourceOptions source = SourceAt(uri);
+    source.name = text.substr(0, equals);
+    source.weight = weight;
+    if (SourceNamed(source.name)) return "--source: two are named " + source.name;
+    sources_.push_back(std::move(source));
+  }
+  if (!of_source_.empty() && !SourceNamed(of_source_)) {
+    return "--of: no --source is named " + of_source_;
+  }
+  return "";
+}
+
+std::string OrderCommand::ReadSizes() {
+  growth_.resize(sizes_.empty() ? 0 : std::max<size_t>(sources_.size(), 1));
+  for (const std::string& text : sizes_) {
+    std::string_view list = text;
+    size_t number = 0;
+    if (!sources_.empty()) {
+      const size_t equals = list.find('=');
+      const auto named = SourceNamed(list.substr(0, equals));
+      if (equals == list.npos || !named) return "--sizes: NAME=EPOCH:SAMPLES,... of a --source";
+      number = *named;
+      list.remove_prefix(equals + 1);
+    }
+    if (!growth_[number].empty()) return "--sizes: given twice for the same source";
+    for (const std::string_view part : Split(list, ',')) {
+      const size_t colon = std::min(part.find(':'), part.size());
+      const auto epoch = ParseNumber(part.substr(0, colon));
+      const auto samples = ParseNumber(part.substr(std::min(colon + 1, part.size())));
+      if (!epoch || !samples || *epoch < 0 || *samples < 1) {
+        return "--sizes: EPOCH:SAMPLES with commas between them, as in 0:1000,3:1250";
+      }
+      growth_[number].push_back({static_cast<uint64_t>(*epoch), static_cast<uint64_t>(*samples)});
+    }
+  }
+  return "";
+}
+
+SourceOptions OrderCommand::SourceAt(const std::string& uri) const {
   if (format_ == "files") {
-    RecordsOptions records{.uri = source_, .format = format_, .catalog = clips_.catalog};
-    return Order::Open({{.name = "", .data = std::move(records)}}, options_, context.globals.store);
+    return {.name = "",
+            .data = RecordsOptions{.uri = uri, .format = format_, .catalog = clips_.catalog}};
   }
   ClipsOptions clips = clips_;
-  clips.uri = source_;
+  clips.uri = uri;
   clips.frames = static_cast<int>(frames_);
   clips.step = static_cast<int>(step_frames_);
   clips.hop = static_cast<int>(hop_);
   if (!cameras_.empty()) {
     for (const std::string_view camera : Split(cameras_, ',')) clips.cameras.emplace_back(camera);
   }
-  return Order::Open({{.name = "", .data = std::move(clips)}}, options_, context.globals.store);
+  return {.name = "", .data = std::move(clips)};
+}
+
+Result<std::unique_ptr<Order>> OrderCommand::Open(const Context& context) const {
+  const StoreOptions& store = context.globals.store;
+  if (!sources_.empty()) return Order::Open(sources_, options_, store, growth_);
+  if (!source_.empty()) return Order::Open({SourceAt(source_)}, options_, store, growth_);
+  return Order::OfCount(samples_, block_samples_, options_,
+                        growth_.empty() ? Order::Growth() : growth_[0]);
 }
 
 int OrderCommand::Run(const Context& context) {
-  if (source_.empty() == (samples_ == 0)) {
-    return context.FailUsage("give a SOURCE, or --samples");
+  const int given = (source_.empty() ? 0 : 1) + (mixed_.empty() ? 0 : 1) + (samples_ == 0 ? 0 : 1);
+  if (given != 1)
+    return context.FailUsage("give a SOURCE, or --source several times, or --samples");
+  if (!mixed_.empty() && !clips_.catalog.empty()) {
+    return context.FailUsage("--catalog is of one SOURCE: those of a mixture are found beside it");
   }
   for (const int64_t value : {frames_, step_frames_, hop_}) {
     if (value < 1 || value > INT32_MAX) {
@@ -180,6 +251,8 @@ int OrderCommand::Run(const Context& context) {
                                    : TailRule::kRagged;
   std::string wrong = ReadShuffle();
   if (wrong.empty()) wrong = ReadChain();
+  if (wrong.empty()) wrong = ReadSources();
+  if (wrong.empty()) wrong = ReadSizes();
   using Verb = int (OrderCommand::*)(const Context&, Order&);
   const std::pair<std::string_view, Verb> verbs[] = {
       {"show", &OrderCommand::Show},     {"find", &OrderCommand::Find},
@@ -206,21 +279,16 @@ int OrderCommand::Show(const Context& context, Order& order) {
   int64_t row = 0;
   for (const OrderEntry& entry : *entries) {
     const std::string where = order.Describe(entry.source, entry.sample);
-    const bool written =
-        context.globals.json
-            ? WriteOut(JsonLine("order.show")
-                           .Add("epoch", epoch_)
-                           .Add("step", step_)
-                           .Add("row", row)
-                           .Add("position", entry.position)
-                           .Add("sample", entry.sample)
-                           .Add("pad", entry.pad)
-                           .Add("what", where)
-                           .Take())
-            : WriteOut(fmt::format("{:>6}  position {:>12}  sample {:>12}{}{}{}\n", row,
-                                   entry.position, entry.sample, entry.pad ? "  (repeated)" : "",
-                                   where.empty() ? "" : "  ", where));
-    if (!written) return kExitOther;
+    const std::string& source = order.source_names()[static_cast<size_t>(entry.source)];
+    JsonLine line("order.show");
+    line.Add("epoch", epoch_).Add("step", step_).Add("row", row).Add("position", entry.position);
+    if (!source.empty()) line.Add("source", source);
+    line.Add("sample", entry.sample).Add("pad", entry.pad).Add("what", where);
+    const std::string text =
+        fmt::format("{:>6}  position {:>12}  {}{}sample {:>12}{}{}{}\n", row, entry.position,
+                    source, source.empty() ? "" : "  ", entry.sample,
+                    entry.pad ? "  (repeated)" : "", where.empty() ? "" : "  ", ForStdout(where));
+    if (!WriteOut(context.globals.json ? line.Take() : text)) return kExitOther;
     ++row;
   }
   return kExitOk;
@@ -228,7 +296,11 @@ int OrderCommand::Show(const Context& context, Order& order) {
 
 int OrderCommand::Find(const Context& context, Order& order) {
   if (sample_ < 0) return context.FailUsage("find: --sample, at least 0");
-  const auto positions = order.Find(epoch_, 0, sample_);
+  if (sources_.size() > 1 && of_source_.empty()) {
+    return context.FailUsage("find: --of, the name of the sample's source");
+  }
+  const auto source = static_cast<int32_t>(SourceNamed(of_source_).value_or(0));
+  const auto positions = order.Find(epoch_, source, sample_);
   if (!positions.ok()) return context.Fail(positions.status());
   const int64_t global = place_.batch_size * (place_.world_size / place_.replicas);
   for (const int64_t position : *positions) {

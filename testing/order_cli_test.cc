@@ -53,6 +53,84 @@ TEST_F(CliTest, order_prices_a_shuffle) {
   EXPECT_THAT(blocks.out, HasSubstr("\"gets_per_sample\":0.0"));
 }
 
+TEST_F(CliTest, order_knows_a_source_that_grew) {
+  const Args sizes = {"--samples", "20", "--sizes", "0:20,2:33", "--seed", "5"};
+  const auto run = [&](Args args) {
+    args.insert(args.begin(), "order");
+    args.insert(args.end(), sizes.begin(), sizes.end());
+    return Run(args);
+  };
+  for (const auto& [epoch, samples] : {std::pair("1", "20"), {"2", "33"}, {"7", "33"}}) {
+    for (const std::string tail : {"drop", "pad", "ragged"}) {
+      const Ran proof = run({"verify", "--epoch", epoch, "--batch-size", "4", "--tail", tail});
+      EXPECT_EQ(proof.code, 0) << proof.out << proof.err;
+      EXPECT_THAT(proof.out, HasSubstr(std::string(" of ") + samples + " samples"));
+    }
+    // An epoch of another length cuts into the source's own.
+    const Ran cut = run({"verify", "--epoch", epoch, "--epoch-samples", "27"});
+    EXPECT_EQ(cut.code, 0) << cut.out << cut.err;
+  }
+  // As long as it is small nothing is otherwise; behind that the samples are more.
+  const Args plain = {"order", "digest", "--samples", "20", "--seed", "5"};
+  const auto plain_at = [&](const std::string& epoch) {
+    Args args = plain;
+    args.insert(args.end(), {"--epoch", epoch, "--position", "0"});
+    return Run(args).out;
+  };
+  EXPECT_EQ(run({"digest", "--epoch", "2", "--position", "0"}).out, plain_at("2"));
+  EXPECT_NE(run({"digest", "--epoch", "3", "--position", "0"}).out, plain_at("3"));
+  EXPECT_THAT(run({"find", "--epoch", "2", "--sample", "32"}).out, HasSubstr("position"));
+  EXPECT_EQ(run({"find", "--epoch", "1", "--sample", "32"}).out, "");
+  for (const std::string bad : {"0:20,2:10", "1:20", "0:20,2", "0:0", "x:1", "0:20,0:30", ""}) {
+    EXPECT_EQ(Run({"order", "verify", "--samples", "20", "--sizes", bad}).code, 252) << bad;
+  }
+}
+
+TEST_F(CliTest, order_shows_finds_and_proves_a_mixture) {
+  for (int i = 0; i < 30; ++i) {
+    WriteFile(folder_ / ("a/" + std::to_string(100 + i)), "x");
+    if (i < 10) WriteFile(folder_ / ("b/" + std::to_string(200 + i)), "y");
+  }
+  for (const std::string part : {"a", "b"}) {
+    ASSERT_EQ(Run({"index", folder_ / part, "--format", "files"}).code, 0);
+  }
+  const Args mix = {"--source",        "web=" + (folder_ / "a") + ":0.75",
+                    "--source",        "code=" + (folder_ / "b") + ":0.25",
+                    "--format",        "files",
+                    "--mixture-block", "4"};
+  const auto run = [&](Args args) {
+    args.insert(args.begin(), "order");
+    args.insert(args.end(), mix.begin(), mix.end());
+    return Run(args);
+  };
+  const Ran shown = run({"show", "--batch-size", "8", "--step", "2"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const auto times = [&](const std::string& what) {
+    size_t count = 0;
+    for (size_t at = 0; (at = shown.out.find(what, at)) != shown.out.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(times("  web  sample"), 6U) << shown.out;
+  EXPECT_EQ(times("  code  sample"), 2U) << shown.out;
+  const Ran proof = run({"verify", "--batch-size", "3", "--world-size", "2", "--tail", "pad"});
+  EXPECT_EQ(proof.code, 0) << proof.out << proof.err;
+  EXPECT_THAT(proof.out, HasSubstr("of 40 samples"));
+  EXPECT_THAT(run({"find", "--sample", "3", "--of", "code"}).out, HasSubstr("position"));
+  EXPECT_EQ(run({"find", "--sample", "3"}).code, 252);
+  EXPECT_EQ(run({"find", "--sample", "3", "--of", "none"}).code, 252);
+  // Loader and command agree: the state's digest is that of the library's mixture.
+  EXPECT_EQ(run({"digest"}).out.size(), 33U);
+  // One of it grows.
+  WriteFile(folder_ / "b/300", "z");
+  ASSERT_EQ(Run({"index", folder_ / "b", "--append"}).code, 0);
+  const Ran grown = run({"verify", "--sizes", "code=0:10,1:11", "--epoch", "3"});
+  EXPECT_EQ(grown.code, 0) << grown.out << grown.err;
+  EXPECT_EQ(run({"verify", "--sizes", "code=0:9"}).code, 252) << "it never had nine";
+  for (const std::string bad : {"a", "=x", "a=", ""}) {
+    EXPECT_EQ(Run({"order", "show", "--source", bad}).code, 252) << bad;
+  }
+}
+
 TEST_F(CliTest, order_refuses_what_it_cannot_do) {
   const std::vector<Args> bad = {
       {"order"},

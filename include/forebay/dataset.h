@@ -39,6 +39,13 @@ struct RecordsOptions {
   int64_t hosts = 1;
 };
 
+// From this epoch of a source on it has so many samples.
+struct SourceGrowth {
+  uint64_t from_epoch = 0;
+  uint64_t samples = 0;
+  bool operator==(const SourceGrowth&) const = default;
+};
+
 // One of the data sets of a run.
 struct SourceOptions {
   std::string name;  // may be empty where there is but one

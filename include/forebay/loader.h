@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "forebay/dataset.h"
@@ -63,13 +64,6 @@ struct MixtureWeights {
   std::vector<uint64_t> weights;
 };
 
-// From this epoch of a source on it has so many samples.
-struct SourceGrowth {
-  uint64_t from_epoch = 0;
-  uint64_t samples = 0;
-  bool operator==(const SourceGrowth&) const = default;
-};
-
 // One source in a state.
 struct SourceState {
   std::string name;
@@ -81,8 +75,8 @@ struct SourceState {
   std::vector<SourceGrowth> sizes;
 };
 
-// A position: everything needed to go on elsewhere. The same on every rank, but for `skips` and
-// `content`.
+// A position: everything needed to go on elsewhere. The same on every rank, but for `skips`,
+// `replaced` and `content`.
 struct LoaderState {
   int schema = 2;
   std::string spec_hash;     // of `spec` and the sources
@@ -94,7 +88,10 @@ struct LoaderState {
   std::string digest;    // of the samples handed out so far, over all ranks and epochs
   std::vector<SourceState> sources;
   std::vector<MixtureWeights> mixture;  // empty: one source
-  std::vector<int64_t> skips;           // positions whose sample this rank replaced
+  std::vector<int64_t> skips;           // positions of this epoch whose sample this rank replaced
+  // The different samples that this rank has replaced since the run began, each as (source,
+  // sample): what LoaderOptions::skip_max counts.
+  std::vector<std::pair<int64_t, int64_t>> replaced;
   // Of the arrays of the rows that this rank was given since it was made or a state was loaded,
   // padding left out; "": not kept. Loading passes it over. A sum modulo 2^64: those of all ranks
   // and stretches added up are the run's, whatever ranks and batches there were.

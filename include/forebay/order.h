@@ -56,18 +56,24 @@ struct OrderPrice {
 // Thread safety: one thread.
 class FOREBAY_API Order {
  public:
-  // Reads catalogs, nothing else. Errors: as Loader::Make.
+  // How a source grew while the run went on, as in the `sizes` of a state; empty: not at all.
+  using Growth = std::vector<SourceGrowth>;
+
+  // Reads catalogs, nothing else. `growth`: one for each source, or none. Errors: as Loader::Make;
+  // kInvalidArgument for a size that the source never had.
   static Result<std::unique_ptr<Order>> Open(const std::vector<SourceOptions>& sources,
-                                             const OrderOptions& options,
-                                             const StoreOptions& store);
-  // Of so many samples in blocks of `block_samples`, without any data.
+                                             const OrderOptions& options, const StoreOptions& store,
+                                             const std::vector<Growth>& growth = {});
+  // Of so many samples in blocks of `block_samples`, without any data; `growth` in place of
+  // `samples` where it is given.
   static Result<std::unique_ptr<Order>> OfCount(int64_t samples, int64_t block_samples,
-                                                const OrderOptions& options);
+                                                const OrderOptions& options,
+                                                const Growth& growth = {});
   virtual ~Order() = default;
 
   virtual int64_t EpochSamples(int64_t epoch) const = 0;
   virtual const std::vector<std::string>& source_names() const = 0;
-  virtual int64_t SourceSamples(int32_t source) const = 0;
+  virtual int64_t SourceSamples(int32_t source) const = 0;  // at its largest
   // "scene a, front at 3.2 s"; "" where there is no data.
   virtual std::string Describe(int32_t source, int64_t sample) const = 0;
   // The rows of batch `step` of an epoch that are this rank's; nothing behind the epoch's end.

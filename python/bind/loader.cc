@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
@@ -255,6 +256,7 @@ void BindLoaderState(nb::module_& m) {
       .def_rw("sources", &LoaderState::sources)
       .def_rw("mixture", &LoaderState::mixture)
       .def_rw("skips", &LoaderState::skips)
+      .def_rw("replaced", &LoaderState::replaced)
       .def_rw("content", &LoaderState::content);
 }
 

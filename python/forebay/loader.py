@@ -219,8 +219,9 @@ class Loader:
         """The position as JSON-able values, under 1 KiB for a source without skips.
 
         It counts what ``next`` has returned, not what is fetched ahead. The same on every rank, but
-        for ``skips``, the positions whose samples this rank had to replace, and ``content``, its
-        part of the digest of the arrays (see ``content_digest``).
+        for ``skips``, the positions whose samples this rank had to replace, ``replaced``, those
+        samples of the whole run (``skip(max=...)`` counts them), and ``content``, its part of the
+        digest of the arrays (see ``content_digest``).
         """
         with self._lock:
             core = self._live_core()
@@ -397,7 +398,7 @@ class Loader:
     def _summary(self, core):
         """What all ranks must have in common."""
         state = loader_state.from_core(core.state()) | {"world_size": self.world_size}
-        del state["skips"], state["content"], state["schema"]
+        del state["skips"], state["replaced"], state["content"], state["schema"]
         if self._feed is None:
             return state | {"batch_size": self.batch_size,
                             "replicas": self._options.place.replicas}  # fmt: skip

@@ -9,7 +9,7 @@ from .errors import InvalidArgumentError
 
 _STATE_FIELDS = (
     "schema", "spec_hash", "catalog_hash", "spec", "seed", "epoch", "position", "digest", "sources",
-    "mixture", "skips", "content",
+    "mixture", "skips", "replaced", "content",
 )  # fmt: skip
 _SOURCE_FIELDS = ("name", "spec", "catalog_hash", "samples", "sizes")
 _SIZE_FIELDS = ("from_epoch", "samples")
@@ -21,13 +21,15 @@ def from_core(core_state):
     state["sources"] = [{n: getattr(s, n) for n in _SOURCE_FIELDS} for s in state["sources"]]
     for source in state["sources"]:
         source["sizes"] = [{n: getattr(s, n) for n in _SIZE_FIELDS} for s in source["sizes"]]
+    state["replaced"] = [list(pair) for pair in state["replaced"]]
     state["mixture"] = [{n: getattr(m, n) for n in _MIXTURE_FIELDS} for m in state["mixture"]]
     return state
 
 
 def to_core(state):
     try:
-        values = {name: state[name] for name in _STATE_FIELDS}
+        values = {name: state[name] for name in _STATE_FIELDS if name != "replaced"}
+        values["replaced"] = [tuple(pair) for pair in state.get("replaced", ())]
         parts = {
             "sources": [_to_core_source(s) for s in values["sources"]],
             "mixture": [_to_core_part(_core.MixtureWeights(), m, _MIXTURE_FIELDS)

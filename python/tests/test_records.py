@@ -132,6 +132,52 @@ def test_a_file_that_changed_or_is_gone_is_an_error_or_replaced(tmp_path):
         assert len(loader.state_dict()["skips"]) >= 2
 
 
+def damaged(folder, numbers):
+    """40 indexed files, of which these are no longer what they were."""
+    files_of(folder, range(40))
+    fb.index(folder, format="files")
+    order = sorted(path.name for path in folder.iterdir() if path.is_file())
+    for number in numbers:
+        (folder / order[number]).write_bytes(b"changed")
+
+
+def test_a_resumed_run_has_no_new_allowance_of_bad_samples(tmp_path):
+    damaged(tmp_path, [3, 9, 30])
+    arguments = {"batch_size": 4, "shuffle": False, "epochs": 3}
+
+    def loader(most):
+        return fb.Loader(fb.Records(tmp_path), on_bad_sample=fb.skip(max=most), **arguments)
+
+    with loader(2) as first:
+        iterator = iter(first)
+        for _ in range(5):  # both early ones are among these
+            next(iterator)
+        state = json.loads(json.dumps(first.state_dict()))
+    assert state["replaced"] == [[0, 3], [0, 9]]
+    with loader(2) as second:
+        second.load_state_dict(state)
+        with pytest.raises((fb.PreconditionFailedError, fb.DataLossError)):
+            list(second)
+        assert second.state_dict()["replaced"] == [[0, 3], [0, 9]]
+    # Those that are known count once, in a later epoch too.
+    with loader(3) as third:
+        third.load_state_dict(state)
+        assert len(list(third)) == 5 and len(list(third)) == 10
+        end = third.state_dict()
+        assert end["replaced"] == [[0, 3], [0, 9], [0, 30]]
+    with loader(3) as fourth:
+        fourth.load_state_dict(end)
+        assert len(list(fourth)) > 0
+    for wrong in ([[1, 0]], [[0, 40]], [[-1, 0]], [[0, -1]]):
+        with loader(3) as fifth:
+            with pytest.raises(fb.InvalidArgumentError, match="replaced sample"):
+                fifth.load_state_dict(state | {"replaced": wrong})
+    old = {name: value for name, value in state.items() if name != "replaced"}
+    with loader(3) as sixth:
+        sixth.load_state_dict(old)
+        assert sixth.state_dict()["replaced"] == []
+
+
 def test_a_mixture_of_two(files, tmp_path):
     write(tmp_path)
     (tmp_path / "zz").write_bytes(b"one more")

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "base/hash.h"
@@ -129,6 +130,7 @@ class RunLoader : public Loader {
   void ForgetSupplied(uint64_t epoch, uint64_t position);
   Status CheckPlace(const LoaderState& state, const order::RunOrder& order) const;
   Status ChangeOrder(order::RunSpec spec);
+  Result<std::set<uint64_t>> ReplacedOf(const LoaderState& state) const;
   // The whole global batch was handed out.
   void Advance(uint64_t global_samples);
   void AddContent(const feed::ReadyGroup& group, const order::BatchSlice& slice);
@@ -166,6 +168,7 @@ class RunLoader : public Loader {
   std::deque<feed::SuppliedBatch> supplied_;
   uint64_t supply_epoch_ = 0, supply_position_ = 0;  // of the next one
   std::vector<int64_t> skips_;
+  std::set<uint64_t> replaced_;  // samples of all sources, as first_of_source numbers them
   order::OrderDigest digest_;
   uint64_t content_ = 0;
   bool waiting_ = false;  // the consumer has come for the next batch
@@ -278,6 +281,7 @@ Result<std::shared_ptr<engine::Pipeline>> RunLoader::Start() {
     failed_ = made.status();
     return made;
   }
+  if (!replaced_.empty()) (*made)->SetReplaced(replaced_);
   if (epoch_ > 0 || position_ > 0) (*made)->Restart(epoch_, position_);
   SupplyAll(**made);
   const MutexLock lock(mutex_);
@@ -386,6 +390,7 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
   if (options_.content_digest) AddContent(*group, *slice);
   Advance(group->global_samples);
   for (const uint64_t skip : group->skipped) skips_.push_back(static_cast<int64_t>(skip));
+  replaced_.insert(group->replaced.begin(), group->replaced.end());
   return std::optional<Batch>(MakeBatch(*std::move(group)));
 }
 
@@ -530,6 +535,12 @@ LoaderState RunLoader::State() const {
     state.mixture.push_back({piece.start, piece.weights});
   }
   state.skips = skips_;
+  for (const uint64_t sample : replaced_) {
+    const auto after = std::ranges::upper_bound(plan_.first_of_source, sample);
+    const auto source = after - plan_.first_of_source.begin() - 1;
+    const uint64_t first = plan_.first_of_source[static_cast<size_t>(source)];
+    state.replaced.emplace_back(source, static_cast<int64_t>(sample - first));
+  }
   state.content = ContentText();
   return state;
 }
@@ -556,15 +567,34 @@ Status RunLoader::CheckPlace(const LoaderState& state, const order::RunOrder& or
                             state.position, samples));
 }
 
+Result<std::set<uint64_t>> RunLoader::ReplacedOf(const LoaderState& state) const {
+  std::set<uint64_t> samples;
+  for (const auto& [source, sample] : state.replaced) {
+    if (source < 0 || static_cast<size_t>(source) >= sources_.size() || sample < 0 ||
+        static_cast<uint64_t>(sample) >=
+            sources_[static_cast<size_t>(source)].dataset->sample_count()) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("the state has replaced sample {} of source {}, which is not there",
+                                sample, source));
+    }
+    samples.insert(plan_.first_of_source[static_cast<size_t>(source)] +
+                   static_cast<uint64_t>(sample));
+  }
+  return samples;
+}
+
 Status RunLoader::LoadState(const LoaderState& state) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   FB_ASSIGN_OR_RETURN(order::RunSpec spec,
                       engine::SpecOfState(sources_, options_.order, plan_.order, state));
   FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
   FB_RETURN_IF_ERROR(CheckPlace(state, order));
+  FB_ASSIGN_OR_RETURN(std::set<uint64_t> replaced, ReplacedOf(state));
   engine::GrowSources(sources_, state, order, &spec);
   FB_ASSIGN_OR_RETURN(digest_, order::OrderDigest::From(state.digest));
   skips_ = state.skips;
+  replaced_ = std::move(replaced);
+  if (const auto running = pipeline()) running->SetReplaced(replaced_);
   content_ = 0;  // the state may be another rank's, or every rank's
   epoch_ = static_cast<uint64_t>(state.epoch);
   position_ = static_cast<uint64_t>(state.position);

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "engine/opened_source.h"
+#include "engine/resumed_run.h"
 #include "engine/run_spec.h"
 #include "forebay/order.h"
 #include "order/order_digest.h"
@@ -33,17 +34,32 @@ Status CheckEpoch(int64_t epoch) {
 class RunningOrder : public Order {
  public:
   Status Open(const std::vector<SourceOptions>& sources, const OrderOptions& options,
-              const StoreOptions& store) {
+              const StoreOptions& store, const std::vector<Growth>& growth) {
+    if (!growth.empty() && growth.size() != sources.size()) {
+      return Bad(fmt::format("{} sources, and the growth of {}", sources.size(), growth.size()));
+    }
     FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store));
     FB_ASSIGN_OR_RETURN(engine::RunPlan plan,
                         engine::PlanRun(sources_, sources, options, PlaceOptions{}));
+    for (size_t i = 0; i < growth.size(); ++i) {
+      if (growth[i].empty()) continue;
+      FB_ASSIGN_OR_RETURN(plan.order.sources[i].sizes, engine::SizesOf(sources_[i], growth[i]));
+    }
     return Set(std::move(plan), options);
   }
-  Status OpenCount(uint64_t samples, uint64_t block_samples, const OrderOptions& options) {
+  Status OpenCount(uint64_t samples, uint64_t block_samples, const OrderOptions& options,
+                   const Growth& growth) {
     FB_RETURN_IF_ERROR(options.Validate());
     engine::RunPlan plan;
     plan.order = engine::SpecOfCount(samples, block_samples, options);
     plan.slicing.tail = engine::TailOf(options.tail);
+    if (!growth.empty()) plan.order.sources[0].sizes.clear();
+    for (const SourceGrowth& size : growth) {
+      plan.order.sources[0].sizes.push_back(
+          {size.from_epoch, size.samples,
+           std::make_shared<const order::BlockTable>(
+               order::BlockTable::Uniform(size.samples, block_samples))});
+    }
     return Set(std::move(plan), options);
   }
 
@@ -78,7 +94,8 @@ class RunningOrder : public Order {
     FB_ASSIGN_OR_RETURN(order_, order::RunOrder::Make(plan_.order));
     return {};
   }
-  uint64_t SizeOf(size_t source) const { return plan_.order.sources[source].sizes[0].samples; }
+  // At its largest: a source never shrinks.
+  uint64_t SizeOf(size_t source) const { return plan_.order.sources[source].sizes.back().samples; }
   OrderEntry EntryAt(uint64_t epoch, const order::Row& row) {
     const order::Place place = order_->At(epoch, row.position);
     return {static_cast<int64_t>(row.position), static_cast<int32_t>(place.source),
@@ -94,6 +111,43 @@ class RunningOrder : public Order {
   std::vector<std::string> names_;
   std::optional<order::RunOrder> order_;
 };
+
+// Epochs of a source in which it had so many samples: those of which all samples come, and those
+// that are cut off at either end.
+struct Stretch {
+  uint64_t samples = 0;
+  uint64_t whole_epochs = 0;
+  uint64_t cut_epochs = 0;
+};
+
+// Of the source's stream, whose epochs lie one after the other: what [begin, end) covers.
+std::vector<Stretch> StretchesOf(const std::vector<order::SourceSize>& sizes, uint64_t begin,
+                                 uint64_t end) {
+  std::vector<Stretch> stretches;
+  uint64_t first = 0;  // of the stream, at these epochs' beginning
+  for (size_t i = 0; i < sizes.size() && first < end; ++i) {
+    const uint64_t samples = sizes[i].samples;
+    const bool last = i + 1 == sizes.size();
+    const uint64_t behind =
+        last ? UINT64_MAX : first + (sizes[i + 1].from_epoch - sizes[i].from_epoch) * samples;
+    const uint64_t from = std::max(begin, first) - first;
+    const uint64_t to = std::min(end, behind) - first;
+    if (from < to) {
+      const uint64_t first_whole = (from + samples - 1) / samples;
+      const uint64_t end_whole = to / samples;
+      Stretch stretch{.samples = samples};
+      if (first_whole <= end_whole) {
+        stretch.whole_epochs = end_whole - first_whole;
+        stretch.cut_epochs = (from % samples > 0 ? 1 : 0) + (to % samples > 0 ? 1 : 0);
+      } else {
+        stretch.cut_epochs = 1;
+      }
+      stretches.push_back(stretch);
+    }
+    first = behind;
+  }
+  return stretches;
+}
 
 // Where a proof is.
 struct RunningOrder::Walk {
@@ -192,15 +246,21 @@ void RunningOrder::CheckCounts(const Walk& walk, OrderProof* proof) {
   const auto before = order_->CountsBefore(walk.epoch, 0);
   const auto after = order_->CountsBefore(walk.epoch, walk.position);
   for (size_t source = 0; source < walk.times.size(); ++source) {
-    const uint64_t size = SizeOf(source);
     const uint64_t share = after[source] - before[source];
-    // A share may begin and end inside the source's own epochs.
-    const uint64_t most = share / size + 1 + (share % size > 0 ? 1 : 0);
+    const std::vector<Stretch> stretches =
+        StretchesOf(plan_.order.sources[source].sizes, before[source], after[source]);
     uint64_t sum = 0;
-    for (uint64_t sample = 0; sample < size; ++sample) {
+    for (uint64_t sample = 0; sample < walk.times[source].size(); ++sample) {
+      uint64_t least = 0;
+      uint64_t most = 0;
+      for (const Stretch& stretch : stretches) {
+        if (sample >= stretch.samples) continue;
+        least += stretch.whole_epochs;
+        most += stretch.whole_epochs + stretch.cut_epochs;
+      }
       const uint64_t times = walk.times[source][sample];
       sum += times;
-      if (times > most || (share == size && before[source] % size == 0 && times != 1)) {
+      if (times < least || times > most) {
         proof->violations.push_back(
             fmt::format("sample {} of source {} comes {} times", sample, source, times));
         if (proof->violations.size() >= kViolationsShown) return;
@@ -275,8 +335,9 @@ Result<OrderPrice> RunningOrder::Price(const PlaceOptions& place, int64_t epoch)
   if (names_.size() > 1) return Status(Code::kUnimplemented, "price the sources one by one");
   FB_ASSIGN_OR_RETURN(const order::Slicing slicing, engine::SlicingOf(place, options_.tail));
   const order::RunSource& source = plan_.order.sources[0];
-  const auto& size = source.sizes[0];
   const auto e = static_cast<uint64_t>(epoch);
+  const order::SourceSize& size =
+      *std::prev(std::ranges::upper_bound(source.sizes, e, {}, &order::SourceSize::from_epoch));
   order::EpochOrder order({size.samples, plan_.order.seed, source.shuffle, size.blocks}, e);
   order::EpochOrder global_shuffle(
       {size.samples, plan_.order.seed, order::GlobalShuffle{}, nullptr}, e);
@@ -321,21 +382,22 @@ Result<OrderPrice> RunningOrder::Price(const PlaceOptions& place, int64_t epoch)
 }  // namespace
 
 Result<std::unique_ptr<Order>> Order::Open(const std::vector<SourceOptions>& sources,
-                                           const OrderOptions& options, const StoreOptions& store) {
+                                           const OrderOptions& options, const StoreOptions& store,
+                                           const std::vector<Growth>& growth) {
   auto order = std::make_unique<RunningOrder>();
-  FB_RETURN_IF_ERROR(order->Open(sources, options, store));
+  FB_RETURN_IF_ERROR(order->Open(sources, options, store, growth));
   return std::unique_ptr<Order>(std::move(order));
 }
 
 Result<std::unique_ptr<Order>> Order::OfCount(int64_t samples, int64_t block_samples,
-                                              const OrderOptions& options) {
+                                              const OrderOptions& options, const Growth& growth) {
   if (samples < 1 || block_samples < 1) {
     return Bad(
         fmt::format("{} samples in blocks of {}: both must be at least 1", samples, block_samples));
   }
   auto order = std::make_unique<RunningOrder>();
   FB_RETURN_IF_ERROR(order->OpenCount(static_cast<uint64_t>(samples),
-                                      static_cast<uint64_t>(block_samples), options));
+                                      static_cast<uint64_t>(block_samples), options, growth));
   return std::unique_ptr<Order>(std::move(order));
 }
 

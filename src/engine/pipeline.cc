@@ -121,6 +121,11 @@ void Pipeline::Taken(Duration step, Duration wait) {
   });
 }
 
+void Pipeline::SetReplaced(std::set<uint64_t> samples) {
+  loop_->Post(
+      [this, samples = std::move(samples)]() mutable { feeder_->SetReplaced(std::move(samples)); });
+}
+
 void Pipeline::SetOrder(order::RunOrder order) {
   loop_->Post(
       [this, order = std::move(order)]() mutable { sampler_->set_order(std::move(order)); });

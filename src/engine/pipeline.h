@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ class Pipeline {
   void Taken(Duration step, Duration wait);
   // What follows is of the new position; older batches are gone from the delivery.
   void Restart(uint64_t epoch, uint64_t position);
+  // See feed::Feeder; before a Restart.
+  void SetReplaced(std::set<uint64_t> samples);
   // Before a Restart: the order of what follows it.
   void SetOrder(order::RunOrder order);
   // After the last Restart: what follows what was supplied since.

@@ -10,26 +10,30 @@
 namespace forebay::engine {
 namespace {
 
-Result<std::vector<order::SourceSize>> SizesOf(const OpenedSource& source,
+Result<std::vector<order::SourceSize>> SizesIn(const OpenedSource& source,
                                                const SourceState& state) {
-  std::vector<SourceGrowth> sizes = state.sizes;
-  if (sizes.empty()) sizes.push_back({0, state.samples});
+  if (state.sizes.empty()) return SizesOf(source, {{0, state.samples}});
+  return SizesOf(source, state.sizes);
+}
+
+}  // namespace
+
+Result<std::vector<order::SourceSize>> SizesOf(const OpenedSource& source,
+                                               const std::vector<SourceGrowth>& sizes) {
   std::vector<order::SourceSize> result;
   for (const SourceGrowth& size : sizes) {
     // Only what the data set was at some time.
     if (std::ranges::find(source.generations, size.samples, &catalog::Generation::samples) ==
         source.generations.end()) {
       return Status(Code::kInvalidArgument,
-                    fmt::format("the state's source '{}' had {} samples from epoch {} on, which "
-                                "this loader's never had",
+                    fmt::format("the source '{}' is to have had {} samples from epoch {} on, which "
+                                "it never had",
                                 source.name, size.samples, size.from_epoch));
     }
     result.push_back({size.from_epoch, size.samples, BlocksOf(source, size.samples)});
   }
   return result;
 }
-
-}  // namespace
 
 Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
                                    const OrderOptions& options, const order::RunSpec& mine,
@@ -41,7 +45,7 @@ Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
   }
   uint64_t first_samples = 0;
   for (size_t i = 0; i < std::min(sources.size(), state.sources.size()); ++i) {
-    Result<std::vector<order::SourceSize>> sizes = SizesOf(sources[i], state.sources[i]);
+    Result<std::vector<order::SourceSize>> sizes = SizesIn(sources[i], state.sources[i]);
     // One that never was this source is told by its hash first.
     if (sizes.ok()) spec.sources[i].sizes = *std::move(sizes);
     first_samples += spec.sources[i].sizes.front().samples;
@@ -50,7 +54,7 @@ Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
   if (sources.size() > 1 && options.epoch_samples == 0) spec.epoch_samples = first_samples;
   FB_RETURN_IF_ERROR(CheckSameRun(state, DescribeRun(sources, options, spec), sources));
   for (size_t i = 0; i < sources.size(); ++i) {
-    FB_RETURN_IF_ERROR(SizesOf(sources[i], state.sources[i]).status());
+    FB_RETURN_IF_ERROR(SizesIn(sources[i], state.sources[i]).status());
   }
   return spec;
 }

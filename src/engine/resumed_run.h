@@ -10,6 +10,10 @@
 
 namespace forebay::engine {
 
+// When a source had how many samples. Errors: kInvalidArgument for a size that it never had.
+Result<std::vector<order::SourceSize>> SizesOf(const OpenedSource& source,
+                                               const std::vector<SourceGrowth>& sizes);
+
 // The order that the state was saved in: weights, and how many samples each source had when. `mine`
 // is this loader's. Errors: kInvalidArgument naming the field of the state that differs, or that
 // cannot be.

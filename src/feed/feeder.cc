@@ -298,6 +298,7 @@ bool Feeder::TrySubstitute(Slot& slot) {
   }
   ++stats_.substitutes;
   slot.group->ready.skipped.push_back(slot.work->position);
+  slot.group->ready.replaced.push_back(sample);
   if (slot.in_fetcher) (void)fetcher_->Release(slot.sequence);
   slot.in_fetcher = false;
   plan::WorkItem item = sampler_.Substitute(*slot.work);

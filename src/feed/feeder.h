@@ -38,11 +38,12 @@ struct ReadyGroup {
   uint64_t rows = 0;
   std::shared_ptr<std::byte> block;  // the data set's arrays, one after the other
   std::shared_ptr<const BatchLayout> layout;
-  std::vector<int64_t> samples;   // per row, of its source
-  std::vector<int32_t> sources;   // per row
-  std::vector<bool> pads;         // per row
-  std::vector<uint64_t> skipped;  // positions whose sample was replaced
-  Status status;                  // not OK: the first bad sample's error
+  std::vector<int64_t> samples;    // per row, of its source
+  std::vector<int32_t> sources;    // per row
+  std::vector<bool> pads;          // per row
+  std::vector<uint64_t> skipped;   // positions whose sample was replaced
+  std::vector<uint64_t> replaced;  // the samples that were, in the data set's numbering
+  Status status;                   // not OK: the first bad sample's error
 };
 
 struct FeedStats {
@@ -87,6 +88,8 @@ class Feeder : public fetch::FetchSink {
   void Taken(uint64_t generation, Duration step, Duration wait);
   // Drops everything and goes on from another position.
   void Restart(uint64_t generation, uint64_t epoch, uint64_t position);
+  // Of an earlier part of the run: these count as replaced already.
+  void SetReplaced(std::set<uint64_t> samples) { bad_samples_ = std::move(samples); }
   // Drops everything; `on_closed` runs when no fetch and no decode job is left.
   void Close(Task on_closed);
 
