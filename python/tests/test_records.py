@@ -143,7 +143,7 @@ def damaged(folder, numbers):
 
 def test_a_resumed_run_has_no_new_allowance_of_bad_samples(tmp_path):
     damaged(tmp_path, [3, 9, 30])
-    arguments = {"batch_size": 4, "shuffle": False, "epochs": 3}
+    arguments = {"batch_size": 4, "shuffle": False, "epochs": 3, "held_limit": 99}
 
     def loader(most):
         return fb.Loader(fb.Records(tmp_path), on_bad_sample=fb.skip(max=most), **arguments)
