@@ -20,7 +20,7 @@ inline format::Shard ShardOf(const std::string& bytes, std::string name = "shard
           .size = bytes.size(),
           .read = [&bytes](ByteRange range, MutableBytes into) -> Status {
             FB_ASSERT(range.offset <= range.end && range.end <= bytes.size());
-            FB_ASSERT(into.size() == range.size());
+            FB_ASSERT(into.size() == range.size() && !range.empty());
             std::memcpy(into.data(), bytes.data() + range.offset, range.size());
             return {};
           }};

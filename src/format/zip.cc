@@ -30,6 +30,7 @@ Place In(const Shard& shard, uint64_t offset) { return {shard.name, offset}; }
 
 Result<std::vector<std::byte>> Read(const Shard& shard, ByteRange range, ScanReport* report) {
   std::vector<std::byte> bytes(range.size());
+  if (bytes.empty()) return bytes;
   FB_RETURN_IF_ERROR(shard.read(range, bytes));
   report->bytes_read += bytes.size();
   return bytes;
