@@ -368,7 +368,7 @@ int Context::FailUsage(std::string_view message) const {
 }
 
 void Context::Note(std::string_view text) const {
-  if (!globals.quiet) WriteErr(fmt::format("forebay {}: {}\n", command, text));
+  if (!globals.quiet) WriteErr(fmt::format("forebay {}: {}\n", command, Escaped(text)));
 }
 
 std::unique_ptr<Store> Context::OpenStore() const {

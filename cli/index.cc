@@ -48,10 +48,10 @@ class Index : public Command {
     progress.Finish();
     if (!report.ok()) return context.Fail(report.status());
     for (const IndexFailure& failure : report->failures) {
-      WriteErr(fmt::format("forebay index: {}: {}\n", failure.uri, failure.why));
+      WriteErr(Escaped(fmt::format("forebay index: {}: {}", failure.uri, failure.why)) + "\n");
     }
     for (const std::string& warning : report->warnings) {
-      WriteErr(fmt::format("forebay index: warning: {}\n", warning));
+      WriteErr(Escaped("forebay index: warning: " + warning) + "\n");
     }
     const bool files = report->format == "files";
     const std::string text = files ? FilesText(*report) : Text(*report);

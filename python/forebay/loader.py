@@ -154,7 +154,7 @@ class Loader:
                 "forebay.Mix"
             )
         if rank is None and world_size is None and getattr(dataset, "host", None) is not None:
-            place = ranks.within_host()
+            place = ranks.within_host(dataset.host[1])
         else:
             place = ranks.find_place(rank, world_size)
         self._place = place

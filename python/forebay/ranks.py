@@ -174,14 +174,23 @@ def sagemaker_host(environ=None, config=_SAGEMAKER_CONFIG):
     return sorted(hosts).index(host), len(hosts)
 
 
-def within_host(environ=None):
-    """The place among the processes of this host, by the launcher's variables."""
+def within_host(hosts, environ=None, modules=None, count_gpus=None):
+    """The place among the processes of this host, one of so many, by the launcher's variables.
+
+    Errors: InvalidArgumentError where there are several on a host and nothing says which this is.
+    """
     environ = os.environ if environ is None else environ
     pairs = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
              ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"))  # fmt: skip
     for rank, size in pairs:
         if rank in environ and size in environ:
             return _checked(environ[rank], environ[size], HOST_SHARE)
+    everywhere = find_place(environ=environ, modules=modules, count_gpus=count_gpus)
+    if everywhere.world_size > hosts:
+        raise InvalidArgumentError(
+            f"{everywhere.source} says {everywhere.world_size} processes, on {hosts} hosts: pass "
+            "rank= and world_size= among those of this host, or set LOCAL_RANK and LOCAL_WORLD_SIZE"
+        )
     return Place(0, 1, HOST_SHARE)
 
 

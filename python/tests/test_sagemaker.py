@@ -163,6 +163,19 @@ def test_sharded_by_key_each_host_has_every_nth_object_and_its_ranks_share_it(bu
         loader_of(bucket, host=(8, 9), **arguments)
 
 
+def test_processes_of_one_host_that_cannot_be_told_apart_are_refused():
+    alone = {"modules": {}, "count_gpus": lambda: 0}
+    assert ranks.within_host(2, {"RANK": "1", "WORLD_SIZE": "2"}, **alone).world_size == 1
+    several = {"RANK": "1", "WORLD_SIZE": "4"}
+    with pytest.raises(fb.InvalidArgumentError, match="4 processes, on 2 hosts"):
+        ranks.within_host(2, several, **alone)
+    local = several | {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    assert (ranks.within_host(2, local, **alone).rank) == 1
+    mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4",
+           "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}  # fmt: skip
+    assert ranks.within_host(2, mpi, **alone).rank == 1
+
+
 def test_attributes_follow_the_hosts_share(bucket):
     uri = augmented(bucket)
     fb.index(uri, s3_data_type="AugmentedManifestFile")
