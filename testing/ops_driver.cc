@@ -75,7 +75,8 @@ Op OpOf(const json& op) {
     ParseExampleOp parse{.field = op.at("field")};
     for (const json& f : op.at("features")) {
       parse.features.push_back({f.at("key"), f.value("name", ""), f.at("dtype"), f.at("shape"),
-                                f.contains("default"), f.value("default", 0.0)});
+                                f.contains("default"), f.value("default", 0.0),
+                                f.value("pad", false)});
     }
     return parse;
   }

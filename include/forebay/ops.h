@@ -108,6 +108,8 @@ struct ExampleFeature {
   std::vector<int64_t> shape;
   bool has_default = false;  // else a sample without the feature is bad
   double default_value = 0;
+  // Fewer values than the shape holds, or none, are filled up with `default_value`.
+  bool pad = false;
 };
 struct ParseExampleOp {
   std::string field = "data";

@@ -87,7 +87,9 @@ struct Describer {
       features += fmt::format(
           "{}{} -> {} ({} {}{})", features.empty() ? "" : ", ", feature.key,
           feature.name.empty() ? feature.key : feature.name, feature.dtype, List(feature.shape),
-          feature.has_default ? fmt::format(", default={}", feature.default_value) : "");
+          feature.has_default || feature.pad
+              ? fmt::format(", {}={}", feature.pad ? "pad" : "default", feature.default_value)
+              : "");
     }
     return fmt::format("parse_example(field={}, features=[{}])", op.field, features);
   }
@@ -244,7 +246,8 @@ struct Validator {
     FB_RETURN_IF_ERROR(CheckField(kOp, feature.key));
     FB_RETURN_IF_ERROR(CheckChoice(kOp, "dtype", feature.dtype, {"int64", "float32", "bytes"}));
     FB_RETURN_IF_ERROR(CheckShape(kOp, feature.shape));
-    if (feature.dtype == "bytes" && (!feature.shape.empty() || feature.has_default)) {
+    const bool filled = feature.has_default || feature.pad;
+    if (feature.dtype == "bytes" && (!feature.shape.empty() || filled)) {
       return Bad(
           fmt::format("parse_example: the feature '{}' is bytes, and has neither shape nor "
                       "default",
@@ -252,7 +255,7 @@ struct Validator {
     }
     const double value = feature.default_value;
     constexpr double kExact = 9007199254740992.0;  // 2^53: a double holds every integer up to here
-    if (feature.has_default && feature.dtype == "int64" &&
+    if (filled && feature.dtype == "int64" &&
         !(std::trunc(value) == value && std::fabs(value) <= kExact)) {
       return Bad(
           fmt::format("parse_example: the default {} of '{}' is no integer", value, feature.key));

@@ -30,6 +30,7 @@ struct Feature {
   uint64_t count = 1;       // of values
   uint64_t value_size = 8;  // bytes
   bool has_default = false;
+  bool pad = false;
   double default_value = 0;
 };
 
@@ -68,6 +69,8 @@ class ExampleParser : public Parser {
   Status AddFloats(size_t index, ByteView values, const Run& run) const;
   Status AddBytes(size_t index, ByteView value, const Run& run) const;
   Status Finish(size_t index, const Run& run) const;
+  // What comes after the first `done` values.
+  static void Fill(const Feature& feature, uint64_t done, MutableBytes to);
   Status TooMany(size_t index) const;
 
   static uint64_t HashOf(std::string_view key);
@@ -97,6 +100,7 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
     Feature feature = {.key = wanted.key,
                        .kind = kind,
                        .has_default = wanted.has_default,
+                       .pad = wanted.pad,
                        .default_value = wanted.default_value};
     if (kind != Kind::kBytes) {
       feature.value_size = static_cast<uint64_t>(BytesOf(wanted.dtype));
@@ -263,6 +267,15 @@ Status ExampleParser::ParseList(size_t index, ByteView message, const Run& run) 
   return {};
 }
 
+void ExampleParser::Fill(const Feature& feature, uint64_t done, MutableBytes to) {
+  const auto integer = static_cast<int64_t>(feature.default_value);
+  const auto real = static_cast<float>(feature.default_value);
+  const void* value = feature.kind == Kind::kInts ? static_cast<const void*>(&integer) : &real;
+  for (size_t at = done * feature.value_size; at < to.size(); at += feature.value_size) {
+    std::memcpy(to.data() + at, value, feature.value_size);
+  }
+}
+
 Status ExampleParser::TooMany(size_t index) const {
   return Status(Code::kDataLoss, fmt::format("the feature '{}' has more than {} values",
                                              features_[index].key, features_[index].count));
@@ -300,17 +313,13 @@ Status ExampleParser::Finish(size_t index, const Run& run) const {
   const Feature& feature = features_[index];
   const Found& found = run.found[index];
   if (found.kind == feature.kind && found.count == feature.count) return {};
-  if (found.kind == Kind::kNone && feature.has_default) {
-    const MutableBytes to = run.arrays[index];
-    const auto integer = static_cast<int64_t>(feature.default_value);
-    const auto real = static_cast<float>(feature.default_value);
-    const void* value = feature.kind == Kind::kInts ? static_cast<const void*>(&integer) : &real;
-    for (size_t at = 0; at < to.size(); at += feature.value_size) {
-      std::memcpy(to.data() + at, value, feature.value_size);
-    }
+  const bool missing = found.kind == Kind::kNone;
+  if ((missing && (feature.has_default || feature.pad)) ||
+      (found.kind == feature.kind && feature.pad)) {
+    Fill(feature, found.count, run.arrays[index]);
     return {};
   }
-  if (found.kind == Kind::kNone) {
+  if (missing) {
     return Status(Code::kDataLoss,
                   fmt::format("there is no feature '{}', and no default for it", feature.key));
   }

@@ -258,6 +258,16 @@ TEST(Example, what_is_missing_or_wrong_is_an_error_that_names_the_feature) {
     EXPECT_EQ(outcome.code(), Code::kDataLoss);
     EXPECT_NE(outcome.status().ToString().find("'x'"), std::string::npos);
   }
+  const auto padded = MakeExampleParser({"data", {{"x", "", "int64", {3}, false, -1, true}}});
+  const auto values = [&](const std::string& entries) {
+    return As<int64_t>(Parse(*padded, Example(entries), {24})->arrays[0]);
+  };
+  EXPECT_EQ(values(""), (std::vector<int64_t>{-1, -1, -1}));
+  EXPECT_EQ(values(Entry("x", Ints(""))), (std::vector<int64_t>{-1, -1, -1}));
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({4, 5})))), (std::vector<int64_t>{4, 5, -1}));
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({4, 5, 6})))), (std::vector<int64_t>{4, 5, 6}));
+  EXPECT_FALSE(Parse(*padded, Example(Entry("x", Ints(PackedInts({1, 2, 3, 4})))), {24}).ok());
+  EXPECT_FALSE(Parse(*padded, Example(Entry("x", Floats(PackedFloats({1})))), {24}).ok());
   const auto strict = MakeExampleParser({"data", {{"x", "", "int64", {}}}});
   EXPECT_EQ(Parse(*strict, "", {8}).code(), Code::kDataLoss);
   const auto bytes = MakeExampleParser({"data", {{"x", "", "bytes", {}}}});
