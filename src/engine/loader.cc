@@ -130,7 +130,6 @@ class RunLoader : public Loader {
   void ForgetSupplied(uint64_t epoch, uint64_t position);
   Status CheckPlace(const LoaderState& state, const order::RunOrder& order) const;
   Status ChangeOrder(order::RunSpec spec);
-  Result<std::set<uint64_t>> ReplacedOf(const LoaderState& state) const;
   // The whole global batch was handed out.
   void Advance(uint64_t global_samples);
   void AddContent(const feed::ReadyGroup& group, const order::BatchSlice& slice);
@@ -535,12 +534,7 @@ LoaderState RunLoader::State() const {
     state.mixture.push_back({piece.start, piece.weights});
   }
   state.skips = skips_;
-  for (const uint64_t sample : replaced_) {
-    const auto after = std::ranges::upper_bound(plan_.first_of_source, sample);
-    const auto source = after - plan_.first_of_source.begin() - 1;
-    const uint64_t first = plan_.first_of_source[static_cast<size_t>(source)];
-    state.replaced.emplace_back(source, static_cast<int64_t>(sample - first));
-  }
+  state.replaced = engine::InSources(replaced_, plan_);
   state.content = ContentText();
   return state;
 }
@@ -567,29 +561,13 @@ Status RunLoader::CheckPlace(const LoaderState& state, const order::RunOrder& or
                             state.position, samples));
 }
 
-Result<std::set<uint64_t>> RunLoader::ReplacedOf(const LoaderState& state) const {
-  std::set<uint64_t> samples;
-  for (const auto& [source, sample] : state.replaced) {
-    if (source < 0 || static_cast<size_t>(source) >= sources_.size() || sample < 0 ||
-        static_cast<uint64_t>(sample) >=
-            sources_[static_cast<size_t>(source)].dataset->sample_count()) {
-      return Status(Code::kInvalidArgument,
-                    fmt::format("the state has replaced sample {} of source {}, which is not there",
-                                sample, source));
-    }
-    samples.insert(plan_.first_of_source[static_cast<size_t>(source)] +
-                   static_cast<uint64_t>(sample));
-  }
-  return samples;
-}
-
 Status RunLoader::LoadState(const LoaderState& state) {
   if (closed_) return Status(Code::kCancelled, "the loader is closed");
   FB_ASSIGN_OR_RETURN(order::RunSpec spec,
                       engine::SpecOfState(sources_, options_.order, plan_.order, state));
   FB_ASSIGN_OR_RETURN(order::RunOrder order, order::RunOrder::Make(spec));
   FB_RETURN_IF_ERROR(CheckPlace(state, order));
-  FB_ASSIGN_OR_RETURN(std::set<uint64_t> replaced, ReplacedOf(state));
+  FB_ASSIGN_OR_RETURN(std::set<uint64_t> replaced, engine::ReplacedOf(state, sources_, plan_));
   engine::GrowSources(sources_, state, order, &spec);
   FB_ASSIGN_OR_RETURN(digest_, order::OrderDigest::From(state.digest));
   skips_ = state.skips;

@@ -59,6 +59,35 @@ Result<order::RunSpec> SpecOfState(const std::vector<OpenedSource>& sources,
   return spec;
 }
 
+Result<std::set<uint64_t>> ReplacedOf(const LoaderState& state,
+                                      const std::vector<OpenedSource>& sources,
+                                      const RunPlan& plan) {
+  std::set<uint64_t> samples;
+  for (const auto& [source, sample] : state.replaced) {
+    const auto number = static_cast<size_t>(source);
+    if (source < 0 || number >= sources.size() || sample < 0 ||
+        static_cast<uint64_t>(sample) >= sources[number].dataset->sample_count()) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("the state has replaced sample {} of source {}, which is not there",
+                                sample, source));
+    }
+    samples.insert(plan.first_of_source[number] + static_cast<uint64_t>(sample));
+  }
+  return samples;
+}
+
+std::vector<std::pair<int64_t, int64_t>> InSources(const std::set<uint64_t>& samples,
+                                                   const RunPlan& plan) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (const uint64_t sample : samples) {
+    const auto after = std::ranges::upper_bound(plan.first_of_source, sample);
+    const auto source = after - plan.first_of_source.begin() - 1;
+    const uint64_t first = plan.first_of_source[static_cast<size_t>(source)];
+    pairs.emplace_back(source, static_cast<int64_t>(sample - first));
+  }
+  return pairs;
+}
+
 void GrowSources(const std::vector<OpenedSource>& sources, const LoaderState& state,
                  order::RunOrder& order, order::RunSpec* spec) {
   const std::vector<uint64_t> next =
