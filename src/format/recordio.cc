@@ -274,6 +274,7 @@ Result<ImageRecord> OpenImageRecord(ByteView payload, const Place& place) {
   return ImageRecord{
       .id = Load<uint64_t>(payload, kIdAt),
       .id2 = Load<uint64_t>(payload, kIdAt + sizeof(uint64_t)),
+      .id_bytes = payload.subspan(kIdAt, sizeof(uint64_t)),
       .labels = labels == 0 ? payload.subspan(kLabelAt, sizeof(float))
                             : payload.subspan(kImageHeader, *image - kImageHeader),
       .image = payload.subspan(*image),

@@ -50,6 +50,7 @@ Result<ByteView> OpenRecordIo(ByteView frames, RecordIoOptions::Multipart multip
 struct ImageRecord {
   uint64_t id = 0;
   uint64_t id2 = 0;
+  ByteView id_bytes;
   ByteView labels;  // float32, at any address; at least one
   ByteView image;   // as it was encoded
 };
