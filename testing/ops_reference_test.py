@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Ops against PIL and NumPy: the same pixels, byte for byte, from many small files of every kind.
+"""Ops against PIL, NumPy and Python: the same bytes, from many small files of every kind.
 
-ops_pil_test.py DRIVER     DRIVER is the program of ops_driver.cc
+ops_reference_test.py DRIVER     DRIVER is the program of ops_driver.cc
 """
 
 import io
@@ -293,6 +293,41 @@ class OpsTest(unittest.TestCase):
             shifted = [hsv + np.uint8([shift, 0, 0]) for shift in range(256)]
             matches = [np.array_equal(Image.fromarray(s, "HSV").convert("RGB"), got) for s in shifted]
             self.assertTrue(any(matches), "hue")
+
+    def test_array_files_are_as_numpy_reads_them(self):
+        def saved(values):
+            file = io.BytesIO()
+            np.save(file, values)
+            return file.getvalue()
+
+        for kind in ("b1", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"):
+            for shape in ((), (1,), (7,), (2, 3), (3, 1, 4), (2, 2, 2, 2)):
+                for endian in "<>":
+                    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+                    raw = self.generator.integers(0, 2 if kind == "b1" else 120, size, dtype=np.uint8)
+                    values = raw.view(np.dtype(kind).newbyteorder(endian)).reshape(shape)
+                    op = {"op": "parse_npy", "field": "image", "dtype": values.dtype.name, "shape": shape}
+                    for order in "CF":
+                        got = self.driver.run(saved(np.asarray(values, order=order)), [op])
+                        self.assertEqual(got.tobytes(), values.astype(values.dtype.newbyteorder("=")).tobytes(),
+                                         (kind, shape, endian, order))
+        op = {"op": "parse_npy", "field": "image", "dtype": "float32", "shape": [1]}
+        for values in (np.array([None]), np.zeros(1, "f4,i4"), np.zeros(1, "M8[s]"), np.zeros(1, "U3")):
+            self.assertEqual(self.driver.run(saved(values), [op]), "data_loss", values.dtype)
+
+    def test_numbers_of_json_are_as_python_reads_them(self):
+        texts = ["0", "-0", "7", "-9223372036854775808", "9223372036854775807", "1.5", "-2e-3", "1E5", "0.1",
+                 "123456789.123456789", "5e-324", "1.7976931348623157e308", "3.4028234e38", "1e22", "1e23"]
+        for text in texts:
+            for dtype in ("int64", "float32", "float64"):
+                document = '{"x": 1, "a": {"b": [2, %s]}, "a": {"b": [3, %s]}}' % (text, text)
+                want = json.loads(document)["a"]["b"][1]
+                fields = [{"pointer": "/a/b/1", "name": "image", "dtype": dtype, "shape": []}]
+                got = self.driver.run(document.encode(), [{"op": "parse_json", "field": "image", "fields": fields}])
+                if (dtype == "int64" and isinstance(want, float)) or (dtype == "float32" and abs(want) > 3.41e38):
+                    self.assertEqual(got, "data_loss", (text, dtype))
+                else:
+                    self.assertEqual(got, np.array(want, dtype), (text, dtype))
 
 
 if __name__ == "__main__":
