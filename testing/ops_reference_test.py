@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from PIL import Image, ImageEnhance, ImageOps
 
 DRIVER = sys.argv.pop(1) if len(sys.argv) > 1 else ""
@@ -35,6 +36,11 @@ class Driver:
 
     def run(self, data, ops, **identity):
         """What the ops make of a file's bytes: an array, or the error's code."""
+        answer = self.run_all(data, ops, **identity)
+        return answer if isinstance(answer, str) else answer["image"]
+
+    def run_all(self, data, ops, **identity):
+        """The same of chains that make several arrays, by name."""
         path = Path(self.folder.name) / "input"
         path.write_bytes(data)
         request = {"fields": [{"name": "image", "file": str(path)}], "ops": ops, "out": self.folder.name, **identity}
@@ -43,9 +49,11 @@ class Driver:
         answer = json.loads(self.process.stdout.readline())
         if "error" in answer:
             return answer["code"]
-        (output,) = answer["outputs"]
-        values = (Path(self.folder.name) / "image").read_bytes()
-        return np.frombuffer(values, output["dtype"]).reshape(output["shape"])
+        arrays = {}
+        for output in answer["outputs"]:
+            values = (Path(self.folder.name) / output["name"]).read_bytes()
+            arrays[output["name"]] = np.frombuffer(values, output["dtype"]).reshape(output["shape"])
+        return arrays
 
 
 def picture(generator, width, height, channels):
@@ -79,8 +87,8 @@ def png(width, height, depth, color, rows, extra=b""):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-def decode(mode="RGB", **arguments):
-    return {"op": "decode_image", "field": "image", "mode": mode, **arguments}
+def decode(mode="RGB", field="image", **arguments):
+    return {"op": "decode_image", "field": field, "mode": mode, **arguments}
 
 
 def array(image):
@@ -328,6 +336,78 @@ class OpsTest(unittest.TestCase):
                     self.assertEqual(got, "data_loss", (text, dtype))
                 else:
                     self.assertEqual(got, np.array(want, dtype), (text, dtype))
+
+    def test_examples_are_as_protobuf_reads_them(self):
+        example_type = example_message()
+        features = [{"key": "i", "name": "i", "dtype": "int64", "shape": [2]},
+                    {"key": "f", "name": "f", "dtype": "float32", "shape": [3]},
+                    {"key": "b", "name": "b", "dtype": "bytes", "shape": []}]
+        kinds = {"i": ("int64_list", 2), "f": ("float_list", 3), "b": ("bytes_list", 1)}
+        picture_bytes = encoded(Image.fromarray(picture(self.generator, 8, 6, 3)), "PNG")
+        accepted = 0
+        for _ in range(300):
+            pieces = []  # messages written one after the other are merged
+            for _ in range(self.numbers.choice([1, 1, 2])):
+                example = example_type()
+                for key in self.numbers.sample(["i", "f", "b", "x", "y"], self.numbers.randint(3, 5)):
+                    feature = example.features.feature[key]
+                    kind, count = kinds.get(key, ("int64_list", 4))
+                    if self.numbers.random() < 0.05:
+                        kind = self.numbers.choice(["int64_list", "float_list", "bytes_list"])
+                    if self.numbers.random() < 0.05:
+                        count = self.numbers.randint(0, 4)
+                    value = {
+                        "int64_list": lambda: self.numbers.randint(-2**63, 2**63 - 1) >> self.numbers.randint(0, 63),
+                        "float_list": lambda: self.numbers.uniform(-1e9, 1e9),
+                        "bytes_list": lambda: picture_bytes}[kind]
+                    getattr(feature, kind).value.extend(value() for _ in range(count))
+                    if count == 0:
+                        getattr(feature, kind).SetInParent()
+                pieces.append(example.SerializeToString())
+            data = b"".join(pieces)
+            merged = example_type.FromString(data).features.feature
+            good = all(key in merged and merged[key].WhichOneof("kind") == kind and
+                       len(getattr(merged[key], kind).value) == count for key, (kind, count) in kinds.items())
+            got = self.driver.run_all(data, [{"op": "parse_example", "field": "image", "features": features},
+                                             decode(field="b"), {"op": "center_crop", "height": 6, "width": 8}])
+            if not good:
+                self.assertEqual(got, "data_loss")
+                continue
+            accepted += 1
+            np.testing.assert_array_equal(got["i"], merged["i"].int64_list.value)
+            np.testing.assert_array_equal(got["f"], np.float32(merged["f"].float_list.value))
+            self.assertEqual(got["b"].shape, (6, 8, 3))
+        self.assertGreater(accepted, 60)
+
+
+def example_message():
+    """The class of tf.train.Example, made of its definition."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="t", syntax="proto3")
+
+    def message(name, *fields, parent=None):
+        made = (parent.nested_type if parent else file.message_type).add(name=name)
+        for number, (label, kind, field_name, type_name) in enumerate(fields, 1):
+            made.field.add(name=field_name, number=number, label=label, type=kind, type_name=type_name)
+        return made
+
+    many, one = field.LABEL_REPEATED, field.LABEL_OPTIONAL
+    message("BytesList", (many, field.TYPE_BYTES, "value", None))
+    message("FloatList", (many, field.TYPE_FLOAT, "value", None))
+    message("Int64List", (many, field.TYPE_INT64, "value", None))
+    feature = message("Feature", *((one, field.TYPE_MESSAGE, name, type_name) for name, type_name in (
+        ("bytes_list", ".t.BytesList"), ("float_list", ".t.FloatList"), ("int64_list", ".t.Int64List"))))
+    feature.oneof_decl.add(name="kind")
+    for member in feature.field:
+        member.oneof_index = 0
+    features = message("Features", (many, field.TYPE_MESSAGE, "feature", ".t.Features.FeatureEntry"))
+    entry = message("FeatureEntry", (one, field.TYPE_STRING, "key", None),
+                    (one, field.TYPE_MESSAGE, "value", ".t.Feature"), parent=features)
+    entry.options.map_entry = True
+    message("Example", (one, field.TYPE_MESSAGE, "features", ".t.Features"))
+    pool = descriptor_pool.DescriptorPool()
+    descriptor = pool.Add(file) or pool.FindFileByName(file.name)
+    return message_factory.MessageFactory(pool).GetPrototype(descriptor.message_types_by_name["Example"])
 
 
 if __name__ == "__main__":

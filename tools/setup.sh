@@ -17,7 +17,7 @@ build_packages="g++ cmake ninja-build ccache mold pkg-config ca-certificates
   libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev libarchive-dev
   libjpeg62-turbo-dev libwebp-dev
   libgtest-dev libgmock-dev"
-test_packages="librapidcheck-dev ffmpeg openssl python3-pil"
+test_packages="librapidcheck-dev ffmpeg openssl python3-pil python3-protobuf"
 server_packages="ceph-mon ceph-osd radosgw ceph-common ceph-base"
 demo_packages="ffmpeg"
 check_packages="clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev git"

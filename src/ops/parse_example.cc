@@ -65,13 +65,12 @@ class ExampleParser : public Parser {
   Status ParseEntry(ByteView message, const Run& run) const;
   Status ParseFeature(size_t index, ByteView message, const Run& run) const;
   Status ParseList(size_t index, ByteView message, const Run& run) const;
-  Status AddInt(size_t index, uint64_t value, const Run& run) const;
-  Status AddFloats(size_t index, ByteView values, const Run& run) const;
-  Status AddBytes(size_t index, ByteView value, const Run& run) const;
+  void AddInt(size_t index, uint64_t value, const Run& run) const;
+  void AddFloats(size_t index, ByteView values, const Run& run) const;
+  void AddBytes(size_t index, ByteView value, const Run& run) const;
   Status Finish(size_t index, const Run& run) const;
   // What comes after the first `done` values.
   static void Fill(const Feature& feature, uint64_t done, MutableBytes to);
-  Status TooMany(size_t index) const;
 
   static uint64_t HashOf(std::string_view key);
 
@@ -242,24 +241,24 @@ Status ExampleParser::ParseList(size_t index, ByteView message, const Run& run) 
     if (type == WireType::kVarint) {
       uint64_t value = 0;
       if (!reader.Varint(&value)) return Damaged();
-      FB_RETURN_IF_ERROR(AddInt(index, value, run));
+      AddInt(index, value, run);
     } else if (type == WireType::kFixed32) {
       uint32_t value = 0;
       if (!reader.Fixed32(&value)) return Damaged();
-      FB_RETURN_IF_ERROR(AddFloats(index, std::as_bytes(std::span(&value, 1)), run));
+      AddFloats(index, std::as_bytes(std::span(&value, 1)), run);
     } else {
       ByteView bytes;
       if (!reader.Bytes(&bytes)) return Damaged();
       if (kind == Kind::kBytes) {
-        FB_RETURN_IF_ERROR(AddBytes(index, bytes, run));
+        AddBytes(index, bytes, run);
       } else if (kind == Kind::kFloats) {
         if (bytes.size() % sizeof(float) != 0) return Damaged();
-        FB_RETURN_IF_ERROR(AddFloats(index, bytes, run));
+        AddFloats(index, bytes, run);
       } else {
         WireReader packed(bytes);
         for (uint64_t value = 0; !packed.done();) {
           if (!packed.Varint(&value)) return Damaged();
-          FB_RETURN_IF_ERROR(AddInt(index, value, run));
+          AddInt(index, value, run);
         }
       }
     }
@@ -276,36 +275,30 @@ void ExampleParser::Fill(const Feature& feature, uint64_t done, MutableBytes to)
   }
 }
 
-Status ExampleParser::TooMany(size_t index) const {
-  return Status(Code::kDataLoss, fmt::format("the feature '{}' has more than {} values",
-                                             features_[index].key, features_[index].count));
-}
-
-Status ExampleParser::AddInt(size_t index, uint64_t value, const Run& run) const {
+// Values beyond those that are wanted are only counted: a later entry may replace them all.
+void ExampleParser::AddInt(size_t index, uint64_t value, const Run& run) const {
   Found& found = run.found[index];
-  if (found.count == features_[index].count) return TooMany(index);
   const MutableBytes to = run.arrays[index];
-  if (!to.empty()) std::memcpy(to.data() + found.count * sizeof(value), &value, sizeof(value));
+  if (found.count < features_[index].count && !to.empty()) {
+    std::memcpy(to.data() + found.count * sizeof(value), &value, sizeof(value));
+  }
   ++found.count;
-  return {};
 }
 
-Status ExampleParser::AddFloats(size_t index, ByteView values, const Run& run) const {
+void ExampleParser::AddFloats(size_t index, ByteView values, const Run& run) const {
   Found& found = run.found[index];
+  const uint64_t wanted = features_[index].count;
   const uint64_t count = values.size() / sizeof(float);
-  if (count > features_[index].count - found.count) return TooMany(index);
   const MutableBytes to = run.arrays[index];
-  if (!to.empty() && count > 0) {
-    std::memcpy(to.data() + found.count * sizeof(float), values.data(), values.size());
+  if (found.count < wanted && count > 0 && !to.empty()) {
+    std::memcpy(to.data() + found.count * sizeof(float), values.data(),
+                std::min(count, wanted - found.count) * sizeof(float));
   }
   found.count += count;
-  return {};
 }
 
-Status ExampleParser::AddBytes(size_t index, ByteView value, const Run& run) const {
-  if (run.found[index].count++ > 0) return TooMany(index);
-  run.fields[index] = value;
-  return {};
+void ExampleParser::AddBytes(size_t index, ByteView value, const Run& run) const {
+  if (run.found[index].count++ == 0) run.fields[index] = value;
 }
 
 // Whether all of it was there; a feature without a kind is as one that is missing.
@@ -315,7 +308,7 @@ Status ExampleParser::Finish(size_t index, const Run& run) const {
   if (found.kind == feature.kind && found.count == feature.count) return {};
   const bool missing = found.kind == Kind::kNone;
   if ((missing && (feature.has_default || feature.pad)) ||
-      (found.kind == feature.kind && feature.pad)) {
+      (found.kind == feature.kind && feature.pad && found.count < feature.count)) {
     Fill(feature, found.count, run.arrays[index]);
     return {};
   }

@@ -227,6 +227,8 @@ TEST(Example, the_last_of_a_key_and_of_a_kind_counts) {
   const std::vector<int64_t> expected = {3, 4};
   EXPECT_EQ(value(Entry("x", Ints(PackedInts({1, 2}))) + Entry("x", Ints(PackedInts({3, 4})))),
             expected);
+  EXPECT_EQ(value(Entry("x", Ints(PackedInts({1, 2, 9}))) + Entry("x", Ints(PackedInts({3, 4})))),
+            expected);
   EXPECT_EQ(value(Entry("x", Floats(PackedFloats({1})) + Ints(PackedInts({3, 4})))), expected);
   EXPECT_EQ(value(Entry("x", Ints(PackedInts({3})) + Ints(PackedInts({4})))), expected);
   // Fields that nobody knows, in every message.
