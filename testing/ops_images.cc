@@ -49,6 +49,7 @@ std::string EncodeJpeg(const Picture& picture, const JpegOptions& options) {
     jpeg.comp_info[0].h_samp_factor = options.chroma_x;
     jpeg.comp_info[0].v_samp_factor = options.chroma_y;
   }
+  jpeg.arith_code = options.arithmetic ? TRUE : FALSE;
   jpeg.restart_in_rows = options.restart_rows;
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);

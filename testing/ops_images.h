@@ -18,7 +18,8 @@ struct JpegOptions {
   int quality = 90;
   bool progressive = false;
   int chroma_x = 2, chroma_y = 2;  // 2, 2: 4:2:0
-  int restart_rows = 0;            // a restart marker after so many rows of blocks
+  bool arithmetic = false;
+  int restart_rows = 0;  // a restart marker after so many rows of blocks
 };
 std::string EncodeJpeg(const Picture& picture, const JpegOptions& options = {});
 std::string EncodePng(const Picture& picture);

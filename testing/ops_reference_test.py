@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/ usr / bin / env python3
 """Ops against PIL, NumPy and Python: the same bytes, from many small files of every kind.
 
 ops_reference_test.py DRIVER     DRIVER is the program of ops_driver.cc
@@ -278,7 +278,7 @@ class OpsTest(unittest.TestCase):
         self.same(self.driver.run(data, [*ops, {"op": "to_chw"}]), pixels.transpose(2, 0, 1), "bytes")
 
     def test_jitter_is_what_pil_makes_of_some_factor(self):
-        # One kind at a time, as the factor is not known: a search over all that change the result.
+#One kind at a time, as the factor is not known : a search over all that change the result.
         image = Image.fromarray(picture(self.generator, 24, 18, 3))
         data = encoded(image, "PNG")
         size = {"op": "resize", "height": 18, "width": 24}
@@ -314,12 +314,14 @@ class OpsTest(unittest.TestCase):
                     size = int(np.prod(shape)) * np.dtype(kind).itemsize
                     raw = self.generator.integers(0, 2 if kind == "b1" else 120, size, dtype=np.uint8)
                     values = raw.view(np.dtype(kind).newbyteorder(endian)).reshape(shape)
-                    op = {"op": "parse_npy", "field": "image", "dtype": values.dtype.name, "shape": shape}
+                    op = {
+  "op" : "parse_npy", "field" : "image", "dtype" : values.dtype.name, "shape" : shape}
                     for order in "CF":
                         got = self.driver.run(saved(np.asarray(values, order=order)), [op])
                         self.assertEqual(got.tobytes(), values.astype(values.dtype.newbyteorder("=")).tobytes(),
                                          (kind, shape, endian, order))
-        op = {"op": "parse_npy", "field": "image", "dtype": "float32", "shape": [1]}
+        op = {
+  "op" : "parse_npy", "field" : "image", "dtype" : "float32", "shape" : [1]}
         for values in (np.array([None]), np.zeros(1, "f4,i4"), np.zeros(1, "M8[s]"), np.zeros(1, "U3")):
             self.assertEqual(self.driver.run(saved(values), [op]), "data_loss", values.dtype)
 

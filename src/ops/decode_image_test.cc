@@ -61,7 +61,9 @@ TEST(DecodeImage, every_narrow_part_of_a_jpeg_is_as_the_whole_one_cut) {
   for (const JpegOptions& options :
        {JpegOptions{}, JpegOptions{.chroma_y = 1}, JpegOptions{.chroma_x = 1, .chroma_y = 1},
         JpegOptions{.chroma_x = 1}, JpegOptions{.chroma_x = 4, .chroma_y = 1},
-        JpegOptions{.progressive = true}, JpegOptions{.restart_rows = 1}}) {
+        JpegOptions{.chroma_x = 3, .chroma_y = 1}, JpegOptions{.chroma_x = 4, .chroma_y = 2},
+        JpegOptions{.progressive = true}, JpegOptions{.restart_rows = 1},
+        JpegOptions{.arithmetic = true}}) {
     for (const int width : {1, 2, 3, 8, 15, 16, 17, 18, 19, 31, 32, 33, 34, 49, 50}) {
       const std::string file = EncodeJpeg(MakePicture(width, 21, 3, 1), options);
       const auto whole = DecodeWith(&decoder, file, {});
@@ -86,7 +88,8 @@ TEST(DecodeImage, random_parts_of_a_jpeg_are_as_the_whole_one_cut) {
     const auto height = static_cast<int>(random.NextBelow(120)) + 1;
     const auto step = [&] { return static_cast<int>(random.NextBelow(2)) + 1; };
     const JpegOptions options{.chroma_x = step(), .chroma_y = step()};
-    const std::string file = EncodeJpeg(MakePicture(width, height, 3, i), options);
+    const int channels = i % 10 == 0 ? 1 : i % 10 == 1 ? 4 : 3;
+    const std::string file = EncodeJpeg(MakePicture(width, height, channels, i), options);
     const auto whole = DecodeWith(&decoder, file, {});
     Rect region;
     region.x = static_cast<int64_t>(random.NextBelow(static_cast<uint64_t>(width)));
