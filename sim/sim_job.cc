@@ -14,11 +14,12 @@ namespace {
 class PatternDecoder : public feed::SampleDecoder {
  public:
   Status Decode(const feed::SamplePlan& plan, size_t unit, const feed::UnitBytes& bytes,
-                std::span<const MutableBytes> arrays) override {
+                std::span<const feed::RowTarget> rows, size_t*) override {
+    const MutableBytes numbers = rows[0].array(0);
     const uint64_t sample = *static_cast<const uint64_t*>(plan.detail.get());
-    const size_t cameras = arrays[0].size() / sizeof(sample);
+    const size_t cameras = numbers.size() / sizeof(sample);
     for (size_t i = unit; i < unit + (plan.units.size() == 1 ? cameras : 1); ++i) {
-      std::memcpy(arrays[0].data() + i * sizeof(sample), &sample, sizeof(sample));
+      std::memcpy(numbers.data() + i * sizeof(sample), &sample, sizeof(sample));
     }
     std::vector<std::byte> scratch;
     for (size_t i = 0; i < bytes.extents.size(); ++i) {
@@ -29,8 +30,8 @@ class PatternDecoder : public feed::SampleDecoder {
         return Status(Code::kDataLoss, fmt::format("byte {} of object {} is wrong",
                                                    extent.range.offset + at, extent.object));
       }
-      if (arrays.size() == 1) continue;
-      std::memcpy(arrays[1].data() + (unit + i) * view.size(), view.data(), view.size());
+      if (rows[0].layout->arrays() == 1) continue;
+      std::memcpy(rows[0].array(1).data() + (unit + i) * view.size(), view.data(), view.size());
     }
     return {};
   }

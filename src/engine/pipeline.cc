@@ -70,8 +70,8 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
   feeder_ = std::make_unique<feed::Feeder>(
       dataset, *sampler_, *planner_, *decode_, outputs_, *loop_, feed_options,
       [this](feed::ReadyGroup group) { delivery_.Push(std::move(group)); });
-  fetcher_ =
-      std::make_unique<fetch::Fetcher>(slabs_, tiers, feeder_.get(), fetch::Fetcher::Options{});
+  fetcher_ = std::make_unique<fetch::Fetcher>(
+      slabs_, tiers, feeder_.get(), fetch::Fetcher::Options{.share = dataset.shares_extents()});
   feeder_->Attach(fetcher_.get(), memory_tier_.get());
 }
 

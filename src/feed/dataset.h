@@ -12,6 +12,7 @@
 #include "base/extent.h"
 #include "base/slab_pool.h"
 #include "forebay/status.h"
+#include "ops/chain.h"
 #include "order/block_table.h"
 
 namespace forebay::feed {
@@ -28,16 +29,21 @@ struct SampleArray {
   bool ragged() const { return !offsets.empty(); }
 };
 
-// A piece of a sample that can be decoded by itself once its extents are whole (one camera).
+// A piece of a plan that can be decoded by itself once its extents are whole (one camera; a few
+// records of many).
 struct DecodeUnit {
   size_t first_extent = 0;
   size_t extent_count = 0;
+  size_t first_row = 0;
+  size_t row_count = 1;
 };
 
+// Of one sample, or of several that are read and decoded together: its rows.
 struct SamplePlan {
   std::vector<Extent> extents;
   std::vector<DecodeUnit> units;
-  std::vector<uint64_t> ragged_bytes;  // of each ragged array
+  std::vector<uint64_t> ragged_bytes;  // row by row, of each ragged array
+  uint64_t used_bytes = 0;             // of the extents, what the rows need
   std::shared_ptr<const void> detail;  // the data set's own
 };
 
@@ -47,14 +53,25 @@ struct UnitBytes {
   std::span<const std::shared_ptr<SlabBuffer>> buffers;
 };
 
+class BatchLayout;
+
+// Where a row's arrays go: its place in a batch.
+struct RowTarget {
+  ops::SampleIdentity identity;  // for what is random in it
+  std::byte* block = nullptr;
+  const BatchLayout* layout = nullptr;
+  uint64_t row = 0;
+  MutableBytes array(size_t i) const;  // of Dataset::arrays()
+};
+
 // One per decode worker: scratch and open decoders. Not thread-safe.
 class SampleDecoder {
  public:
   virtual ~SampleDecoder() = default;
-  // Writes the unit's arrays; `arrays` has one entry per Dataset::arrays(), each the place of this
-  // sample in the batch. A pure function of its arguments.
+  // Writes the unit's arrays; `rows`: those of the unit. A pure function of its arguments. After an
+  // error `bad_row` says of which of `rows` it is.
   virtual Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                        std::span<const MutableBytes> arrays) = 0;
+                        std::span<const RowTarget> rows, size_t* bad_row) = 0;
 };
 
 // Immutable, shared by threads.
@@ -65,6 +82,16 @@ class Dataset {
   virtual const std::vector<SampleArray>& arrays() const = 0;
   // `gap_bytes`: read through gaps up to this size rather than ask twice.
   virtual Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const = 0;
+  // Whether samples of one batch may be planned together: small ones that lie side by side. Then
+  // Together sorts a batch's samples (their indices in `samples`) into those that are, each once.
+  virtual bool plans_together() const { return false; }
+  virtual std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const;
+  // After an error `bad_row` says of which sample it is.
+  virtual Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                          size_t* bad_row) const;
+  // Whether plans have extents in common, bytes that serve many samples: they are fetched once and
+  // kept while others that need them may come.
+  virtual bool shares_extents() const { return false; }
   virtual Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const = 0;
   // "scene a, front at 3.2 s": for error texts.
   virtual std::string DescribeSample(uint64_t sample) const = 0;
@@ -73,7 +100,7 @@ class Dataset {
   virtual order::BlockTable BlocksOf(uint64_t samples) const {
     return order::BlockTable::Uniform(samples, 1);
   }
-  // No sample's slabs take more.
+  // No plan's slabs take more.
   virtual uint64_t raw_bytes_max() const = 0;
   // No batch of so many different samples takes more. Where arrays are ragged, all of it.
   virtual uint64_t OutputBytesMax(uint64_t rows) const;

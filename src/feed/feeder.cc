@@ -54,15 +54,41 @@ void Feeder::Attach(fetch::Fetcher* fetcher, fetch::MemoryTier* memory) {
   memory_ = memory;
 }
 
-uint64_t Feeder::RawBytes(const plan::WorkItem& item) const {
-  return fetch::Fetcher::BytesFor(item.extents);
+// What has to be reserved for an item's raw bytes: not what other items hold already.
+uint64_t Feeder::NewRawBytes(const plan::WorkItem& item) const {
+  if (!dataset_.shares_extents()) return fetch::Fetcher::BytesFor(item.extents);
+  uint64_t bytes = 0;
+  for (const Extent& extent : item.extents) {
+    if (!held_extents_.contains(extent)) bytes += WholeSlabs(extent.range.size());
+  }
+  return bytes;
+}
+
+// The reservation, NewRawBytes of the slot's item, has been made.
+void Feeder::HoldRaw(Slot& slot) {
+  if (!dataset_.shares_extents()) {
+    slot.raw_bytes = fetch::Fetcher::BytesFor(slot.item.extents);
+    return;
+  }
+  for (const Extent& extent : slot.item.extents) ++held_extents_[extent];
+}
+
+void Feeder::ReleaseRaw(Slot& slot) {
+  budget_.Release(std::exchange(slot.raw_bytes, 0));
+  if (!dataset_.shares_extents()) return;
+  for (const Extent& extent : slot.item.extents) {
+    const auto held = held_extents_.find(extent);
+    if (--held->second > 0) continue;
+    budget_.Release(WholeSlabs(extent.range.size()));
+    held_extents_.erase(held);
+  }
 }
 
 // Strictly in sequence order: granting whatever fits would starve the head.
 bool Feeder::Grant(const plan::PlanItem& next) {
   if (SlotOf(next.sequence).state != State::kFree) return false;
   const uint64_t output = next.item.starts_group ? WholeSlabs(next.item.group_output_bytes) : 0;
-  return budget_.TryReserve(RawBytes(next.item) + output);
+  return budget_.TryReserve(NewRawBytes(next.item) + output);
 }
 
 void Feeder::Pump() {
@@ -88,10 +114,10 @@ Feeder::Group& Feeder::GroupFor(const plan::PlanItem& planned, const SampleWork&
     ready.epoch = work.epoch;
     ready.position = work.batch_position;
     ready.global_samples = work.batch_samples;
-    ready.rows = work.rows;
-    ready.samples.resize(work.rows);
-    ready.sources.resize(work.rows);
-    ready.pads.resize(work.rows);
+    ready.rows = work.batch_rows;
+    ready.samples.resize(work.batch_rows);
+    ready.sources.resize(work.batch_rows);
+    ready.pads.resize(work.batch_rows);
     ready.layout = work.layout;
     ready.block = outputs_->Take(std::max<uint64_t>(planned.item.group_output_bytes, 1));
   }
@@ -108,9 +134,9 @@ void Feeder::StartItem(plan::PlanItem planned) {
   slot.sequence = planned.sequence;
   slot.work = std::static_pointer_cast<SampleWork>(planned.item.work);
   slot.group = &GroupFor(planned, *slot.work);
-  slot.raw_bytes = RawBytes(planned.item);
   slot.item = std::move(planned.item);
-  slot.group->ready.pads[slot.work->row] = slot.work->pad;
+  HoldRaw(slot);
+  for (const SampleRow& row : slot.work->rows) slot.group->ready.pads[row.row] = row.pad;
   const auto priority = static_cast<store::Priority>(planned.urgency);
   slot.demanded = priority == store::Priority::kDemand;
   Begin(slot, priority);
@@ -119,10 +145,13 @@ void Feeder::StartItem(plan::PlanItem planned) {
 // From a planned sample to its fetch; also for a substitute in the same slot.
 void Feeder::Begin(Slot& slot, store::Priority priority) {
   const SampleWork& work = *slot.work;
-  slot.group->ready.samples[work.row] = static_cast<int64_t>(work.place.sample);
-  slot.group->ready.sources[work.row] = static_cast<int32_t>(work.place.source);
+  for (const SampleRow& row : work.rows) {
+    slot.group->ready.samples[row.row] = static_cast<int64_t>(row.place.sample);
+    slot.group->ready.sources[row.row] = static_cast<int32_t>(row.place.source);
+  }
   slot.asked = coordinator_.Now();
   slot.status = work.plan_status;
+  slot.bad_row = work.plan_bad_row;
   slot.state = State::kFetching;
   slot.missing.clear();
   for (const DecodeUnit& unit : work.plan.units) slot.missing.push_back(unit.extent_count);
@@ -131,17 +160,26 @@ void Feeder::Begin(Slot& slot, store::Priority priority) {
     FinishIfOver(slot);
     return;
   }
-  if (!slot.item.extents.empty()) {
-    slot.in_fetcher = slot.fetching = true;
-    fetcher_->Start(slot.sequence, slot.item.extents, priority,
-                    coordinator_.Now() + options_.fetch_timeout);
-  } else {
-    OnFetched(slot);
-  }
   for (size_t unit = 0; unit < work.plan.units.size(); ++unit) {
     if (slot.missing[unit] == 0) StartUnit(slot, unit);
   }
-  if (slot.item.extents.empty()) FinishIfOver(slot);
+  if (slot.item.extents.empty()) {
+    OnFetched(slot);
+    FinishIfOver(slot);
+    return;
+  }
+  slot.in_fetcher = true;
+  TakeStarted(slot, fetcher_->Start(slot.sequence, slot.item.extents, priority,
+                                    coordinator_.Now() + options_.fetch_timeout));
+}
+
+// Some of it may be there already, where items share extents.
+void Feeder::TakeStarted(Slot& slot, const fetch::Fetcher::Started& started) {
+  slot.fetching = started.running;
+  for (const size_t index : started.whole) OnExtent(slot.sequence, index);
+  if (started.running) return;
+  OnFetched(slot);
+  FinishIfOver(slot);
 }
 
 void Feeder::OnExtent(uint64_t tag, size_t index) {
@@ -183,28 +221,50 @@ void Feeder::StartUnit(Slot& slot, size_t unit) {
   }
   ++slot.decoding;
   slot.state = State::kDecoding;
-  const auto aside = slot.group->aside.find(slot.work->row);
-  const bool apart = aside != slot.group->aside.end();
+  auto bad_row = std::make_shared<size_t>(0);
   auto job = [work = slot.work, unit, range, buffers = std::move(buffers), alive = alive_,
-              block = apart ? aside->second.block : slot.group->ready.block,
-              layout = apart ? aside->second.layout : slot.group->ready.layout,
-              row = apart ? 0 : slot.work->row](SampleDecoder& decoder) -> Status {
+              targets = TargetsOf(slot, range), bad_row](SampleDecoder& decoder) -> Status {
     if (!*alive) return Status(Code::kCancelled, "dropped");
-    std::vector<MutableBytes> arrays;
-    for (size_t i = 0; i < layout->arrays(); ++i) {
-      arrays.push_back(layout->RowOf(block.get(), i, row));
-    }
     const UnitBytes of_unit{
         std::span(work->plan.extents).subspan(range.first_extent, range.extent_count), buffers};
-    return decoder.Decode(work->plan, unit, of_unit, arrays);
+    return decoder.Decode(work->plan, unit, of_unit, targets.rows, bad_row.get());
   };
   decode_.Submit(slot.sequence, std::move(job),
-                 [this, sequence = slot.sequence](Status status, Duration busy) {
-                   OnDecoded(sequence, std::move(status), busy);
+                 [this, sequence = slot.sequence, first = range.first_row, bad_row](Status status,
+                                                                                    Duration busy) {
+                   OnDecoded(sequence, std::move(status), first + *bad_row, busy);
                  });
 }
 
-void Feeder::OnDecoded(uint64_t sequence, Status status, Duration busy) {
+// Holds what the rows point into: the group may be dropped while the job runs.
+Feeder::Targets Feeder::TargetsOf(const Slot& slot, const DecodeUnit& unit) const {
+  Targets targets;
+  targets.rows.reserve(unit.row_count);
+  const ReadyGroup& ready = slot.group->ready;
+  targets.keep = {ready.block, slot.work->layout};
+  for (size_t i = unit.first_row; i < unit.first_row + unit.row_count; ++i) {
+    const SampleRow& row = slot.work->rows[i];
+    RowTarget target{.identity = {.seed = sampler_.seed(),
+                                  .epoch = row.place.source_epoch,
+                                  .sample = row.place.sample,
+                                  .occurrence = row.pad ? 1U : 0U}};
+    const auto aside = slot.group->aside.find(row.row);
+    if (aside == slot.group->aside.end()) {
+      target.block = ready.block.get();
+      target.layout = slot.work->layout.get();
+      target.row = row.row;
+    } else {
+      target.block = aside->second.block.get();
+      target.layout = aside->second.layout.get();
+      targets.keep.push_back(aside->second.block);
+      targets.keep.push_back(aside->second.layout);
+    }
+    targets.rows.push_back(target);
+  }
+  return targets;
+}
+
+void Feeder::OnDecoded(uint64_t sequence, Status status, size_t row, Duration busy) {
   Slot& slot = SlotOf(sequence);
   FB_ASSERT(slot.sequence == sequence && slot.decoding > 0);
   --slot.decoding;
@@ -212,7 +272,7 @@ void Feeder::OnDecoded(uint64_t sequence, Status status, Duration busy) {
   if (slot.group != nullptr) {
     slot.group->decode += busy;
     --slot.units_left;
-    if (!status.ok()) FailSlot(slot, std::move(status));
+    if (!status.ok()) FailSlot(slot, std::move(status), row);
   }
   FinishIfOver(slot);
   Pump();
@@ -243,7 +303,7 @@ void Feeder::OnFetchDone(uint64_t tag, Status status) {
   } else {
     ++stats_.parts_failed;
     if (IsPermanent(status.code()) || slot.demanded || !slot.status.ok()) {
-      FailSlot(slot, std::move(status));
+      FailSlot(slot, std::move(status), FirstRowWithout(slot));
     } else if (slot.group->number == planner_.head_group()) {
       RetryAtDemand(slot);
     } else {
@@ -256,16 +316,27 @@ void Feeder::OnFetchDone(uint64_t tag, Status status) {
 
 void Feeder::RetryAtDemand(Slot& slot) {
   ++stats_.demand_retries;
-  slot.demanded = slot.fetching = true;
+  slot.demanded = true;
   slot.state = State::kFetching;
-  fetcher_->Retry(slot.sequence, store::Priority::kDemand,
-                  coordinator_.Now() + options_.fetch_timeout);
+  TakeStarted(slot, fetcher_->Retry(slot.sequence, store::Priority::kDemand,
+                                    coordinator_.Now() + options_.fetch_timeout));
 }
 
-void Feeder::FailSlot(Slot& slot, Status status) {
+// The first row some of whose bytes have not come.
+size_t Feeder::FirstRowWithout(const Slot& slot) {
+  const std::vector<DecodeUnit>& units = slot.work->plan.units;
+  for (size_t unit = 0; unit < units.size(); ++unit) {
+    if (slot.missing[unit] > 0) return units[unit].first_row;
+  }
+  return 0;
+}
+
+void Feeder::FailSlot(Slot& slot, Status status, size_t row) {
   if (slot.status.ok()) {
-    slot.status = std::move(status).WithContext(fmt::format(
-        "sample {} ({})", slot.work->sample, dataset_.DescribeSample(slot.work->sample)));
+    const uint64_t sample = slot.work->rows[row].sample;
+    slot.bad_row = row;
+    slot.status = std::move(status).WithContext(
+        fmt::format("sample {} ({})", sample, dataset_.DescribeSample(sample)));
   }
   if (slot.fetching) fetcher_->Cancel(slot.sequence);
 }
@@ -288,8 +359,9 @@ void Feeder::FinishIfOver(Slot& slot) {
 
 // A pure function names the substitute, so that ranks stay in step and a rewind repeats it.
 bool Feeder::TrySubstitute(Slot& slot) {
-  const uint64_t sample = slot.work->sample;
-  if (!IsBadSample(slot.status.code()) || slot.work->attempt >= kSubstitutesMax) return false;
+  const SampleRow& bad = slot.work->rows[slot.bad_row];
+  const uint64_t sample = bad.sample;
+  if (!IsBadSample(slot.status.code()) || bad.attempt >= kSubstitutesMax) return false;
   // The allowance is of different samples: one that is met again, in another epoch, is no news.
   if (!bad_samples_.contains(sample)) {
     if (static_cast<int64_t>(bad_samples_.size()) >= options_.skip_max) return false;
@@ -297,20 +369,20 @@ bool Feeder::TrySubstitute(Slot& slot) {
     Log(LogLevel::kWarn, fmt::format("replaced: {}", slot.status.ToString()));
   }
   ++stats_.substitutes;
-  slot.group->ready.skipped.push_back(slot.work->position);
+  slot.group->ready.skipped.push_back(bad.position);
   slot.group->ready.replaced.push_back(sample);
   if (slot.in_fetcher) (void)fetcher_->Release(slot.sequence);
   slot.in_fetcher = false;
-  plan::WorkItem item = sampler_.Substitute(*slot.work);
-  const uint64_t raw = RawBytes(item);
+  const size_t row = slot.bad_row;
+  plan::WorkItem item = sampler_.Substitute(*slot.work, row);
   // Its own reservation grows or shrinks. A larger one that does not fit waits for nobody: one
   // sample over the budget is bounded, and waiting here could starve the head.
-  budget_.Release(slot.raw_bytes);
-  budget_.ForceReserve(raw);
-  slot.raw_bytes = raw;
+  ReleaseRaw(slot);
   slot.work = std::static_pointer_cast<SampleWork>(item.work);
   slot.item.extents = std::move(item.extents);
-  PlaceSubstitute(slot);
+  budget_.ForceReserve(NewRawBytes(slot.item));
+  HoldRaw(slot);
+  PlaceSubstitute(slot, row);
   slot.demanded = slot.group->number == planner_.head_group();
   Begin(slot, slot.demanded ? store::Priority::kDemand : store::Priority::kSoon);
   return true;
@@ -318,16 +390,18 @@ bool Feeder::TrySubstitute(Slot& slot) {
 
 // Where samples differ in size, so may a substitute from what was planned for its row. It is then
 // decoded aside; its memory is one sample over the budget, as its raw bytes may be.
-void Feeder::PlaceSubstitute(Slot& slot) {
+void Feeder::PlaceSubstitute(Slot& slot, size_t of_work) {
   Group& group = *slot.group;
-  const uint64_t row = slot.work->row;
+  const uint64_t row = slot.work->rows[of_work].row;
   if (const auto old = group.aside.find(row); old != group.aside.end()) {
     const uint64_t bytes = WholeSlabs(old->second.layout->bytes());
     budget_.Release(bytes);
     group.output_bytes -= bytes;
     group.aside.erase(old);
   }
-  const std::vector<uint64_t>& sizes = slot.work->plan.ragged_bytes;
+  const size_t ragged_arrays = slot.work->plan.ragged_bytes.size() / slot.work->rows.size();
+  const auto sizes =
+      std::span(slot.work->plan.ragged_bytes).subspan(of_work * ragged_arrays, ragged_arrays);
   const BatchLayout& planned = *group.ready.layout;
   bool fits = true;
   for (size_t i = 0, ragged = 0; i < planned.arrays() && !sizes.empty(); ++i) {
@@ -383,7 +457,11 @@ void Feeder::Free(Slot& slot, bool delivered) {
   if (slot.in_fetcher) {
     fetch::FetchedItem item = fetcher_->Release(slot.sequence);
     if (delivered) {
-      for (const Extent& extent : item.extents) stats_.bytes_used += extent.range.size();
+      const uint64_t used = slot.work->plan.used_bytes;
+      stats_.bytes_used += used;
+      for (const Extent& extent : item.extents) {
+        stats_.bytes_used += used == 0 ? extent.range.size() : 0;
+      }
       if (memory_ != nullptr) {
         const uint64_t next_use = sampler_.NextUse(*slot.work);
         for (size_t i = 0; i < item.extents.size(); ++i) {
@@ -394,8 +472,8 @@ void Feeder::Free(Slot& slot, bool delivered) {
       stats_.parts_wasted += slot.parts;
     }
   }
-  if (delivered) ++stats_.samples;
-  budget_.Release(slot.raw_bytes);
+  if (delivered) stats_.samples += slot.work->rows.size();
+  ReleaseRaw(slot);
   --slots_used_;
   slot = Slot{};
 }

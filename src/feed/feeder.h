@@ -110,8 +110,9 @@ class Feeder : public fetch::FetchSink {
     plan::WorkItem item;
     std::shared_ptr<SampleWork> work;
     Group* group = nullptr;  // null: dropped; only its bytes are still owed
-    uint64_t raw_bytes = 0;  // reserved
+    uint64_t raw_bytes = 0;  // reserved for it alone
     Time asked{};
+    size_t bad_row = 0;           // of the work's rows: whose the error is
     std::vector<size_t> missing;  // per unit: extents not there yet
     size_t units_left = 0;        // not decoded
     size_t decoding = 0;          // units with the decode pool
@@ -143,18 +144,27 @@ class Feeder : public fetch::FetchSink {
   };
 
   Slot& SlotOf(uint64_t sequence) { return ring_[sequence % ring_.size()]; }
-  uint64_t RawBytes(const plan::WorkItem& item) const;
+  uint64_t NewRawBytes(const plan::WorkItem& item) const;
+  void HoldRaw(Slot& slot);
+  void ReleaseRaw(Slot& slot);
   bool Grant(const plan::PlanItem& next);
   void StartItem(plan::PlanItem planned);
   Group& GroupFor(const plan::PlanItem& planned, const SampleWork& work);
   void Begin(Slot& slot, store::Priority priority);
   void StartUnit(Slot& slot, size_t unit);
-  void PlaceSubstitute(Slot& slot);
+  void TakeStarted(Slot& slot, const fetch::Fetcher::Started& started);
+  struct Targets {
+    std::vector<RowTarget> rows;
+    std::vector<std::shared_ptr<const void>> keep;
+  };
+  Targets TargetsOf(const Slot& slot, const DecodeUnit& unit) const;
+  void PlaceSubstitute(Slot& slot, size_t of_work);
   void LayOutAnew(Group& group);
-  void OnDecoded(uint64_t sequence, Status status, Duration busy);
+  void OnDecoded(uint64_t sequence, Status status, size_t row, Duration busy);
   void OnFetched(Slot& slot);
   void RetryAtDemand(Slot& slot);
-  void FailSlot(Slot& slot, Status status);
+  void FailSlot(Slot& slot, Status status, size_t row);
+  static size_t FirstRowWithout(const Slot& slot);
   void FinishIfOver(Slot& slot);
   bool TrySubstitute(Slot& slot);
   void Free(Slot& slot, bool delivered);
@@ -184,6 +194,8 @@ class Feeder : public fetch::FetchSink {
   std::map<uint64_t, Group> groups_;      // in work, by number
   std::deque<uint64_t> handed_on_bytes_;  // output of groups handed on and not yet taken
   std::set<uint64_t> bad_samples_;        // that were replaced
+  // Of data sets whose plans share extents: how many slots need each. It is reserved once.
+  std::map<Extent, size_t> held_extents_;
   uint64_t groups_taken_ = 0;
   Time head_waiting_since_{};
   Time head_fetched_at_{};  // when the last byte of the waited-for group came

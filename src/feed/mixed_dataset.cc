@@ -45,7 +45,7 @@ class MixedDataset::Decoder : public SampleDecoder {
   explicit Decoder(const MixedDataset& mixed) : mixed_(mixed), of_part_(mixed.parts_.size()) {}
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const MutableBytes> arrays) override {
+                std::span<const RowTarget> rows, size_t* bad_row) override {
     const auto& of = *static_cast<const PartPlan*>(plan.detail.get());
     auto& decoder = of_part_[of.part];
     if (!decoder) {
@@ -54,7 +54,7 @@ class MixedDataset::Decoder : public SampleDecoder {
     const DecodeUnit& range = of.plan.units[unit];
     const UnitBytes own{std::span(of.plan.extents).subspan(range.first_extent, range.extent_count),
                         bytes.buffers};
-    return decoder->Decode(of.plan, unit, own, arrays);
+    return decoder->Decode(of.plan, unit, own, rows, bad_row);
   }
 
  private:
@@ -81,19 +81,60 @@ size_t MixedDataset::PartOf(uint64_t sample) const {
          1;
 }
 
-Result<SamplePlan> MixedDataset::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
-  const size_t part = PartOf(sample);
-  auto of = std::make_shared<PartPlan>();
-  of->part = part;
-  FB_ASSIGN_OR_RETURN(of->plan,
-                      parts_[part].dataset->PlanSample(sample - first_sample_[part], gap_bytes));
-  SamplePlan plan;
-  plan.extents = of->plan.extents;
+// In the mixture's numbers.
+SamplePlan MixedDataset::Renumber(size_t part, SamplePlan own) const {
+  auto of = std::make_shared<PartPlan>(PartPlan{part, std::move(own)});
+  SamplePlan plan = of->plan;
   for (Extent& extent : plan.extents) extent.object += parts_[part].first_object;
-  plan.units = of->plan.units;
-  plan.ragged_bytes = of->plan.ragged_bytes;
   plan.detail = std::move(of);
   return plan;
+}
+
+Result<SamplePlan> MixedDataset::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
+  const size_t part = PartOf(sample);
+  FB_ASSIGN_OR_RETURN(SamplePlan own,
+                      parts_[part].dataset->PlanSample(sample - first_sample_[part], gap_bytes));
+  return Renumber(part, std::move(own));
+}
+
+bool MixedDataset::plans_together() const {
+  return std::ranges::any_of(parts_,
+                             [](const Part& part) { return part.dataset->plans_together(); });
+}
+
+bool MixedDataset::shares_extents() const {
+  return std::ranges::any_of(parts_,
+                             [](const Part& part) { return part.dataset->shares_extents(); });
+}
+
+std::vector<std::vector<uint32_t>> MixedDataset::Together(std::span<const uint64_t> samples) const {
+  std::vector<std::vector<uint32_t>> of_part(parts_.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    of_part[PartOf(samples[i])].push_back(static_cast<uint32_t>(i));
+  }
+  std::vector<std::vector<uint32_t>> groups;
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    std::vector<uint64_t> own;
+    for (const uint32_t i : of_part[part]) own.push_back(samples[i] - first_sample_[part]);
+    for (std::vector<uint32_t>& group : parts_[part].dataset->Together(own)) {
+      for (uint32_t& i : group) i = of_part[part][i];
+      groups.push_back(std::move(group));
+    }
+  }
+  return groups;
+}
+
+// One that stands in for a bad one is of the same part.
+Result<SamplePlan> MixedDataset::PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                              size_t* bad_row) const {
+  const size_t part = PartOf(samples[0]);
+  std::vector<uint64_t> own;
+  for (const uint64_t sample : samples) {
+    FB_ASSERT(PartOf(sample) == part);
+    own.push_back(sample - first_sample_[part]);
+  }
+  FB_ASSIGN_OR_RETURN(SamplePlan plan, parts_[part].dataset->PlanTogether(own, gap_bytes, bad_row));
+  return Renumber(part, std::move(plan));
 }
 
 Result<std::unique_ptr<SampleDecoder>> MixedDataset::MakeDecoder() const {

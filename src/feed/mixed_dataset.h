@@ -22,6 +22,11 @@ class MixedDataset : public Dataset {
   uint64_t sample_count() const override { return first_sample_.back(); }
   const std::vector<SampleArray>& arrays() const override { return parts_[0].dataset->arrays(); }
   Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
+  bool plans_together() const override;
+  std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
+  Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                  size_t* bad_row) const override;
+  bool shares_extents() const override;
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
   uint64_t raw_bytes_max() const override;
@@ -33,6 +38,7 @@ class MixedDataset : public Dataset {
   class Decoder;
   explicit MixedDataset(std::vector<Part> parts);
   size_t PartOf(uint64_t sample) const;
+  SamplePlan Renumber(size_t part, SamplePlan own) const;
 
   std::vector<Part> parts_;
   std::vector<uint64_t> first_sample_{0};  // of each part, and one past the last

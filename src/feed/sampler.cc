@@ -1,6 +1,7 @@
 #include "feed/sampler.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace forebay::feed {
@@ -12,7 +13,8 @@ Sampler::Sampler(const Dataset& dataset, order::RunOrder order, Options options)
     : dataset_(dataset),
       order_(std::move(order)),
       options_(std::move(options)),
-      ragged_(std::ranges::any_of(dataset.arrays(), &SampleArray::ragged)) {}
+      ragged_(std::ranges::any_of(dataset.arrays(), &SampleArray::ragged)),
+      planned_ahead_(ragged_ || dataset.plans_together()) {}
 
 void Sampler::Seek(uint64_t epoch, uint64_t position) {
   epoch_ = epoch;
@@ -52,13 +54,17 @@ Result<std::optional<plan::WorkItem>> Sampler::Next() {
   const uint64_t rows = options_.external ? supplied_.front().samples.size() : slice_->rows;
   if (row_ == 0) OpenBatch(rows);
   std::optional<plan::WorkItem> item;
-  if (ragged_) {
+  if (planned_ahead_) {
     item = std::move(planned_.front());
     planned_.pop_front();
   } else {
-    item = Finish(PlaceRow(row_));
+    auto work = NewWork();
+    work->rows.push_back(PlaceRow(row_));
+    item = Finish(std::move(work));
+    item->starts_group = row_ == 0;
+    item->ends_group = row_ + 1 == rows;
   }
-  ++row_;
+  row_ += static_cast<const SampleWork&>(*item->work).rows.size();
   if (options_.external && row_ == rows) {
     supplied_.pop_front();
     row_ = 0;
@@ -70,26 +76,39 @@ Result<std::optional<plan::WorkItem>> Sampler::Next() {
 // size, that takes the plans of all.
 void Sampler::OpenBatch(uint64_t rows) {
   planned_.clear();
-  if (!ragged_) {
-    layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows);
-    return;
-  }
   if (dataset_.plans_wait()) AnnounceAhead();
+  if (!ragged_) layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows);
+  if (planned_ahead_) PlanBatch(rows);
+}
+
+void Sampler::PlanBatch(uint64_t rows) {
+  std::vector<SampleRow> placed;
+  std::vector<uint64_t> samples;
+  for (uint64_t row = 0; row < rows; ++row) {
+    placed.push_back(PlaceRow(row));
+    samples.push_back(placed.back().sample);
+  }
   std::vector<std::shared_ptr<SampleWork>> works;
-  for (uint64_t row = 0; row < rows; ++row) works.push_back(PlaceRow(row));
+  for (const std::vector<uint32_t>& group : dataset_.Together(samples)) {
+    works.push_back(NewWork());
+    for (const uint32_t row : group) works.back()->rows.push_back(placed[row]);
+    planned_.push_back(Finish(works.back()));
+  }
+  planned_.front().starts_group = planned_.back().ends_group = true;
+  if (!ragged_) return;
   const auto ragged =
       static_cast<size_t>(std::ranges::count_if(dataset_.arrays(), &SampleArray::ragged));
-  std::vector<uint64_t> bytes;
+  std::vector<uint64_t> bytes(rows * ragged);  // of what could not be planned: nothing
   for (const std::shared_ptr<SampleWork>& work : works) {
-    planned_.push_back(Finish(work));
-    std::vector<uint64_t> sizes = work->plan.ragged_bytes;
-    sizes.resize(ragged);  // of what could not be planned: nothing
-    bytes.insert(bytes.end(), sizes.begin(), sizes.end());
+    const std::vector<uint64_t>& sizes = work->plan.ragged_bytes;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      bytes[work->rows[i / ragged].row * ragged + i % ragged] = sizes[i];
+    }
   }
   layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows, bytes);
-  for (size_t row = 0; row < works.size(); ++row) {
-    planned_[row].group_output_bytes = layout_->bytes();
-    works[row]->layout = layout_;
+  for (size_t i = 0; i < works.size(); ++i) {
+    planned_[i].group_output_bytes = layout_->bytes();
+    works[i]->layout = layout_;
   }
 }
 
@@ -115,38 +134,42 @@ void Sampler::AnnounceAhead() {
   dataset_.WillPlan(samples);
 }
 
-std::shared_ptr<SampleWork> Sampler::PlaceRow(uint64_t row) {
-  if (options_.external) return PlaceSupplied(row);
-  const order::Row at = order::RowOf(*slice_, order_.EpochSamples(epoch_), row);
+std::shared_ptr<SampleWork> Sampler::NewWork() const {
   auto work = std::make_shared<SampleWork>();
-  work->place = order_.At(epoch_, at.position);
-  work->epoch = epoch_;
-  work->position = at.position;
-  work->pad = at.pad;
-  work->row = row;
-  work->rows = slice_->rows;
-  work->batch_position = slice_->first_position;
-  work->batch_samples = slice_->global_samples;
+  if (options_.external) {
+    const SuppliedBatch& batch = supplied_.front();
+    work->epoch = batch.epoch;
+    work->batch_rows = work->batch_samples = batch.samples.size();
+    work->batch_position = batch.position;
+  } else {
+    work->epoch = epoch_;
+    work->batch_rows = slice_->rows;
+    work->batch_position = slice_->first_position;
+    work->batch_samples = slice_->global_samples;
+  }
   return work;
 }
 
-std::shared_ptr<SampleWork> Sampler::PlaceSupplied(uint64_t row) const {
-  const SuppliedBatch& batch = supplied_.front();
-  auto work = std::make_shared<SampleWork>();
-  work->place = {0, batch.samples[row], batch.epoch};
-  work->epoch = batch.epoch;
-  work->position = batch.position + row;
-  work->row = row;
-  work->rows = work->batch_samples = batch.samples.size();
-  work->batch_position = batch.position;
-  return work;
+SampleRow Sampler::PlaceRow(uint64_t row) {
+  SampleRow placed;
+  placed.row = row;
+  if (options_.external) {
+    const SuppliedBatch& batch = supplied_.front();
+    placed.place = {0, batch.samples[row], batch.epoch};
+    placed.position = batch.position + row;
+  } else {
+    const order::Row at = order::RowOf(*slice_, order_.EpochSamples(epoch_), row);
+    placed.place = order_.At(epoch_, at.position);
+    placed.position = at.position;
+    placed.pad = at.pad;
+  }
+  placed.sample = SampleOf(placed.place);
+  return placed;
 }
 
-// From a place in a batch to what has to be fetched for it.
+// From places in a batch to what has to be fetched for them.
 plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
   plan::WorkItem item;
-  item.starts_group = work->row == 0;
-  item.ends_group = work->row + 1 == work->rows;
   if (!ragged_) {
     work->layout = layout_;
     item.group_output_bytes = layout_->bytes();
@@ -157,8 +180,9 @@ plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
 }
 
 void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
-  work.sample = SampleOf(work.place);
-  Result<SamplePlan> plan = dataset_.PlanSample(work.sample, options_.gap_bytes);
+  std::vector<uint64_t> samples;
+  for (const SampleRow& row : work.rows) samples.push_back(row.sample);
+  Result<SamplePlan> plan = dataset_.PlanTogether(samples, options_.gap_bytes, &work.plan_bad_row);
   if (!plan.ok()) {
     work.plan_status = std::move(plan).status();
     return;
@@ -168,17 +192,22 @@ void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
 }
 
 uint64_t Sampler::NextUse(const SampleWork& work) {
+  // Extents that are shared serve others soon, for as long as the blocks of a shuffle are open;
+  // what was used longest ago is the likeliest to be done with.
+  if (dataset_.shares_extents()) return std::numeric_limits<uint64_t>::max() - uses_++;
   // Of an order that is not ours the best guess is an epoch later.
   if (options_.external) return uses_++ + dataset_.sample_count();
-  return order_.NextUse(work.epoch, work.position);
+  return order_.NextUse(work.epoch, work.rows[0].position);
 }
 
-plan::WorkItem Sampler::Substitute(const SampleWork& bad) {
+plan::WorkItem Sampler::Substitute(const SampleWork& bad, size_t bad_row) {
   auto work = std::make_shared<SampleWork>(bad);
-  ++work->attempt;
   work->plan_status = {};
   work->plan = {};
-  work->place = order_.SubstituteFor(bad.place, work->epoch, work->position, work->attempt);
+  SampleRow& row = work->rows[bad_row];
+  ++row.attempt;
+  row.place = order_.SubstituteFor(row.place, work->epoch, row.position, row.attempt);
+  row.sample = SampleOf(row.place);
   plan::WorkItem item;
   Plan(*work, item);
   item.work = std::move(work);

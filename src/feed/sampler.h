@@ -16,21 +16,27 @@
 
 namespace forebay::feed {
 
-// What the sampler attaches to an item.
-struct SampleWork : plan::Work {
-  uint64_t sample = 0;  // of the data set, all its sources numbered through
-  order::Place place;   // which source's sample that is
-  uint64_t epoch = 0;
-  uint64_t position = 0;  // of the sample in the epoch, over all ranks
+// A sample in its batch.
+struct SampleRow {
+  uint64_t sample = 0;    // of the data set, all its sources numbered through
+  order::Place place;     // which source's sample that is
+  uint64_t position = 0;  // in the epoch, over all ranks
+  uint64_t row = 0;       // in the batch
   bool pad = false;
-  uint64_t row = 0;                           // in the batch
-  uint64_t rows = 0;                          // of the batch
+  uint64_t attempt = 0;  // > 0: a substitute for a bad sample
+};
+
+// What the sampler attaches to an item: a sample, or several that are planned together.
+struct SampleWork : plan::Work {
+  std::vector<SampleRow> rows;  // at least one
+  uint64_t epoch = 0;
+  uint64_t batch_rows = 0;                    // of the batch
   uint64_t batch_position = 0;                // of the whole global batch
   uint64_t batch_samples = 0;                 // what the position advances by
-  uint64_t attempt = 0;                       // > 0: a substitute for a bad sample
   std::shared_ptr<const BatchLayout> layout;  // of the batch, as it was planned
   SamplePlan plan;
-  Status plan_status;  // not OK: the sample cannot even be planned
+  Status plan_status;       // not OK: a sample cannot even be planned
+  size_t plan_bad_row = 0;  // of `rows`
 };
 
 // A batch of an order that somebody else decides.
@@ -49,6 +55,7 @@ class Sampler : public plan::ScheduleSource {
     int64_t epochs = -1;    // -1: no end
     bool external = false;  // the schedule is what Supply says, and over until it says more
     uint64_t gap_bytes = 0;
+    uint64_t seed = 0;  // of what is random in a sample
   };
   Sampler(const Dataset& dataset, order::RunOrder order, Options options);
 
@@ -61,18 +68,20 @@ class Sampler : public plan::ScheduleSource {
   void set_order(order::RunOrder order) { order_ = std::move(order); }
   void set_gap_bytes(uint64_t gap_bytes) { options_.gap_bytes = gap_bytes; }
 
-  // The item of the same place with substitute number `attempt`.
-  plan::WorkItem Substitute(const SampleWork& bad);
-  // When the sample of this work comes next, as a number that grows with time.
+  // The same item with another sample in its row `bad_row`: the next substitute.
+  plan::WorkItem Substitute(const SampleWork& bad, size_t bad_row);
+  // When the bytes of this work are used next, as a number that grows with time.
   uint64_t NextUse(const SampleWork& work);
+  uint64_t seed() const { return options_.seed; }
 
  private:
   bool NextSlice();
   void OpenBatch(uint64_t rows);
   void AnnounceAhead();
-  std::shared_ptr<SampleWork> PlaceRow(uint64_t row);
-  std::shared_ptr<SampleWork> PlaceSupplied(uint64_t row) const;
+  std::shared_ptr<SampleWork> NewWork() const;  // of this batch, without rows
+  SampleRow PlaceRow(uint64_t row);
   plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
+  void PlanBatch(uint64_t rows);
   void Plan(SampleWork& work, plan::WorkItem& item) const;
   uint64_t SampleOf(const order::Place& place) const {
     return options_.first_of_source[place.source] + place.sample;
@@ -83,13 +92,14 @@ class Sampler : public plan::ScheduleSource {
   Options options_;
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
-  const bool ragged_;  // some array is
+  const bool ragged_;         // some array is
+  const bool planned_ahead_;  // a batch is planned before its first item is handed out
   std::optional<order::BatchSlice> slice_;
   std::deque<SuppliedBatch> supplied_;
   uint64_t row_ = 0;
-  uint64_t uses_ = 0;                          // of supplied samples
+  uint64_t uses_ = 0;                          // of supplied samples, and of shared extents
   std::shared_ptr<const BatchLayout> layout_;  // of this batch
-  std::deque<plan::WorkItem> planned_;         // of this batch, from row_ on, where ragged
+  std::deque<plan::WorkItem> planned_;         // of this batch, what was not handed out
 };
 
 }  // namespace forebay::feed

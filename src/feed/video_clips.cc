@@ -124,9 +124,9 @@ class ClipDecoder : public SampleDecoder {
       : catalog_(std::move(catalog)), decoder_(std::move(decoder)), formats_(formats) {}
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const MutableBytes> arrays) override {
+                std::span<const RowTarget> rows, size_t*) override {
     const CameraPlan& camera = static_cast<const ClipPlan*>(plan.detail.get())->cameras[unit];
-    Status status = DecodeCamera(camera, unit, bytes, arrays[unit]);
+    Status status = DecodeCamera(camera, unit, bytes, rows[0].array(unit));
     if (status.ok()) return status;
     const auto& object = catalog_->object(camera.object);
     ErrorDetail detail{.uri = catalog_->source_uri() + object.key};

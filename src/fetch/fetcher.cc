@@ -1,6 +1,7 @@
 #include "fetch/fetcher.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
@@ -8,35 +9,58 @@
 namespace forebay::fetch {
 
 // One item's fetch: a small state machine over the tiers. Tier `level_` works on `asked_`; what it
-// lacks gathers in `missing_` for the next one.
+// lacks gathers in `missing_` for the next one. What another operation fetches is waited for.
 class Fetcher::Operation : public TierSink {
  public:
   Operation(Fetcher& owner, uint64_t tag, const std::vector<Extent>& extents)
-      : owner_(owner), tag_(tag) {
+      : owner_(owner),
+        tag_(tag),
+        missing_bytes_(extents.size()),
+        waits_(extents.size()),
+        told_(extents.size()) {
     item_.extents = extents;
-    for (const Extent& extent : extents) {
-      item_.buffers.push_back(std::make_shared<SlabBuffer>(owner.pool_->Take(extent.range.size())));
-      missing_bytes_.push_back(extent.range.size());
-      PushPieces(item_.buffers.size() - 1, extent, *item_.buffers.back());
+    item_.buffers.resize(extents.size());
+    for (size_t i = 0; i < extents.size(); ++i) {
+      if (owner.options_.share && JoinShared(i)) continue;
+      item_.buffers[i] = std::make_shared<SlabBuffer>(owner.pool_->Take(extents[i].range.size()));
+      missing_bytes_[i] = extents[i].range.size();
+      PushPieces(i);
     }
   }
 
-  void Ask(Priority priority, Time deadline) {
+  Started Ask(Priority priority, Time deadline) {
     status_ = {};
     priority_ = priority;
     deadline_ = deadline;
     cancelled_ = false;
     level_ = 0;
+    Claim();
+    Started started;
+    for (size_t i = 0; i < missing_bytes_.size(); ++i) {
+      if (missing_bytes_[i] > 0 || told_[i]) continue;
+      told_[i] = true;
+      started.whole.push_back(i);
+    }
+    started.running = !missing_.empty() || waiting_ > 0;
+    if (!started.running) return started;
     running_ = true;
     ++owner_.running_;
-    AskTier();
+    if (!missing_.empty()) AskTier();
+    return started;
   }
 
   void Promote() {
     priority_ = Priority::kDemand;
     if (ticket_ != 0) owner_.tiers_[level_]->Promote(ticket_);
+    for (size_t i = 0; i < waits_.size() && waiting_ > 0; ++i) {
+      if (!waits_[i]) continue;
+      const auto shared = owner_.shared_.find(item_.extents[i]);
+      if (shared == owner_.shared_.end() || shared->second.fetching == 0) continue;
+      owner_.Promote(shared->second.fetching - 1);
+    }
   }
 
+  // What it only waits for ends when that does.
   void Cancel() {
     cancelled_ = true;
     if (ticket_ != 0) owner_.tiers_[level_]->Cancel(ticket_);
@@ -55,7 +79,10 @@ class Fetcher::Operation : public TierSink {
     const size_t index = asked_owner_[piece];
     FB_ASSERT(missing_bytes_[index] >= bytes);
     missing_bytes_[index] -= bytes;
-    if (missing_bytes_[index] == 0) owner_.sink_->OnExtent(tag_, index);
+    if (missing_bytes_[index] > 0) return;
+    told_[index] = true;
+    owner_.sink_->OnExtent(tag_, index);
+    Tell(index, {});
   }
 
   void OnMissing(size_t piece, Piece rest) override {
@@ -84,16 +111,112 @@ class Fetcher::Operation : public TierSink {
     missing_owner_.insert(missing_owner_.end(), failed_owner_.begin(), failed_owner_.end());
     failed_.clear();
     failed_owner_.clear();
-    running_ = false;
-    --owner_.running_;
-    owner_.sink_->OnFetchDone(tag_, status_);  // may destroy this
+    // Whoever waits for what did not come has to see to it.
+    const std::set<size_t> left(missing_owner_.begin(), missing_owner_.end());
+    for (const size_t i : left) Tell(i, status_);
+    EndIfOver();
+  }
+
+  // What it waited for is there, or failed. May destroy this.
+  void OnShared(size_t index, const Status& status) {
+    if (!waits_[index]) return;
+    waits_[index] = false;
+    --waiting_;
+    if (status.ok()) {
+      missing_bytes_[index] = 0;
+      told_[index] = true;
+      owner_.sink_->OnExtent(tag_, index);
+    } else {
+      unclaimed_.push_back(index);
+      if (status_.ok()) status_ = status;
+    }
+    EndIfOver();
   }
 
   bool running() const { return running_; }
   FetchedItem& item() { return item_; }
 
  private:
-  void PushPieces(size_t index, const Extent& extent, SlabBuffer& buffer) {
+  // Whether somebody has it or fetches it.
+  bool JoinShared(size_t i) {
+    const auto it = owner_.shared_.find(item_.extents[i]);
+    if (it == owner_.shared_.end()) return false;
+    Shared& shared = it->second;
+    item_.buffers[i] = shared.buffer.lock();
+    if (!item_.buffers[i] || (!shared.whole && shared.fetching == 0)) return false;
+    if (shared.whole) {
+      owner_.stats_.bytes_from_memory += item_.extents[i].range.size();
+      return true;
+    }
+    missing_bytes_[i] = item_.extents[i].range.size();
+    Wait(i, shared);
+    return true;
+  }
+
+  void Wait(size_t i, Shared& shared) {
+    shared.waiting.emplace_back(tag_, i);
+    waits_[i] = true;
+    ++waiting_;
+  }
+
+  // Whoever fetches a shared extent says so; what somebody else has or fetches is not asked for.
+  void Claim() {
+    if (!owner_.options_.share) return;
+    const std::set<size_t> failed(unclaimed_.begin(), unclaimed_.end());
+    std::set<size_t> open(missing_owner_.begin(), missing_owner_.end());
+    open.insert(failed.begin(), failed.end());
+    unclaimed_.clear();
+    for (const size_t i : open) {
+      Shared& shared = owner_.shared_[item_.extents[i]];
+      const bool same = shared.buffer.lock() == item_.buffers[i];
+      const bool others = shared.fetching != 0 && shared.fetching != tag_ + 1;
+      if (same && (shared.whole || others)) {
+        DropPieces(i);
+        missing_bytes_[i] = shared.whole ? 0 : item_.extents[i].range.size();
+        if (!shared.whole) Wait(i, shared);
+        continue;
+      }
+      if (failed.contains(i)) {
+        missing_bytes_[i] = item_.extents[i].range.size();
+        PushPieces(i);
+      }
+      if (others) continue;  // into another buffer: this one is fetched for itself
+      shared.buffer = item_.buffers[i];
+      shared.whole = false;
+      shared.fetching = tag_ + 1;
+    }
+  }
+
+  void DropPieces(size_t i) {
+    std::vector<Piece> kept;
+    std::vector<size_t> kept_owner;
+    for (size_t k = 0; k < missing_.size(); ++k) {
+      if (missing_owner_[k] == i) continue;
+      kept.push_back(std::move(missing_[k]));
+      kept_owner.push_back(missing_owner_[k]);
+    }
+    missing_ = std::move(kept);
+    missing_owner_ = std::move(kept_owner);
+  }
+
+  // Of an extent that is this operation's to fetch.
+  void Tell(size_t i, const Status& status) {
+    if (!owner_.options_.share) return;
+    const auto shared = owner_.shared_.find(item_.extents[i]);
+    if (shared == owner_.shared_.end() || shared->second.fetching != tag_ + 1) return;
+    owner_.TellWaiting(shared->second, status);
+  }
+
+  void EndIfOver() {
+    if (!running_ || ticket_ != 0 || waiting_ > 0) return;
+    running_ = false;
+    --owner_.running_;
+    owner_.sink_->OnFetchDone(tag_, status_);  // may destroy this
+  }
+
+  void PushPieces(size_t index) {
+    const Extent& extent = item_.extents[index];
+    SlabBuffer& buffer = *item_.buffers[index];
     uint64_t at = extent.range.offset;
     while (at < extent.range.end) {
       const uint64_t end = std::min(extent.range.end, at + owner_.options_.part_bytes_max);
@@ -116,6 +239,10 @@ class Fetcher::Operation : public TierSink {
   uint64_t tag_;
   FetchedItem item_;
   std::vector<uint64_t> missing_bytes_;  // per extent
+  std::vector<bool> waits_;              // per extent: another operation fetches it
+  size_t waiting_ = 0;                   // of those
+  std::vector<bool> told_;               // per extent: it is whole, and the sink knows
+  std::vector<size_t> unclaimed_;        // extents that another operation failed to fetch
   std::vector<Piece> asked_;             // of the tier that works now
   std::vector<size_t> asked_owner_;      // the extent each belongs to
   std::vector<Piece> missing_;
@@ -151,16 +278,16 @@ std::unique_ptr<Fetcher::Operation>& Fetcher::Find(uint64_t tag) {
   return it->second;
 }
 
-void Fetcher::Start(uint64_t tag, const std::vector<Extent>& extents, Priority priority,
-                    Time deadline) {
+Fetcher::Started Fetcher::Start(uint64_t tag, const std::vector<Extent>& extents, Priority priority,
+                                Time deadline) {
   auto [it, inserted] = operations_.emplace(tag, std::make_unique<Operation>(*this, tag, extents));
   FB_ASSERT(inserted);
-  it->second->Ask(priority, deadline);
+  return it->second->Ask(priority, deadline);
 }
 
-void Fetcher::Retry(uint64_t tag, Priority priority, Time deadline) {
+Fetcher::Started Fetcher::Retry(uint64_t tag, Priority priority, Time deadline) {
   FB_ASSERT(!Find(tag)->running());
-  Find(tag)->Ask(priority, deadline);
+  return Find(tag)->Ask(priority, deadline);
 }
 
 void Fetcher::Promote(uint64_t tag) { Find(tag)->Promote(); }
@@ -173,7 +300,28 @@ FetchedItem Fetcher::Release(uint64_t tag) {
   FB_ASSERT(!Find(tag)->running());
   FetchedItem item = std::move(Find(tag)->item());
   operations_.erase(tag);
+  if (options_.share) Forget();
   return item;
+}
+
+// It is whole, or its fetch is over with this error.
+void Fetcher::TellWaiting(Shared& shared, const Status& status) {
+  shared.whole = status.ok();
+  shared.fetching = 0;
+  for (const auto& [tag, index] : std::exchange(shared.waiting, {})) {
+    const auto operation = operations_.find(tag);
+    if (operation != operations_.end()) operation->second->OnShared(index, status);
+  }
+}
+
+// Where nobody holds an extent's buffer there is nothing to share. Buffers outlive their items
+// where a tier keeps them, so now and then all are looked at.
+void Fetcher::Forget() {
+  if (shared_.size() < purge_at_) return;
+  std::erase_if(shared_, [](const auto& entry) {
+    return entry.second.buffer.expired() && entry.second.fetching == 0;
+  });
+  purge_at_ = std::max<size_t>(1024, 2 * shared_.size());
 }
 
 uint64_t CoalesceCost::GapBytes() const {

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/slab_pool.h"
@@ -44,6 +46,9 @@ class Fetcher {
  public:
   struct Options {
     uint64_t part_bytes_max = 8ULL << 20;
+    // Items have extents in common. One that is being fetched, or whose buffer somebody still
+    // holds, is not fetched again: the items share the buffer.
+    bool share = false;
   };
   Fetcher(std::shared_ptr<SlabPool> pool, std::vector<Tier*> tiers, FetchSink* sink,
           Options options);
@@ -52,10 +57,14 @@ class Fetcher {
   // Slab bytes that fetching these extents takes.
   static uint64_t BytesFor(const std::vector<Extent>& extents);
 
+  struct Started {
+    std::vector<size_t> whole;  // extents that are there already: OnExtent is not called for them
+    bool running = false;       // false: all are, and OnFetchDone does not come
+  };
   // `tag` is the caller's name for it, unused so far.
-  void Start(uint64_t tag, const std::vector<Extent>& extents, Priority priority, Time deadline);
+  Started Start(uint64_t tag, const std::vector<Extent>& extents, Priority priority, Time deadline);
   // Only after OnFetchDone with an error: asks again for what is missing, in the same buffers.
-  void Retry(uint64_t tag, Priority priority, Time deadline);
+  Started Retry(uint64_t tag, Priority priority, Time deadline);
   void Promote(uint64_t tag);
   // OnFetchDone follows, if it has not come yet.
   void Cancel(uint64_t tag);
@@ -67,7 +76,16 @@ class Fetcher {
 
  private:
   class Operation;
+  // An extent that items share, by whom it was fetched, or is.
+  struct Shared {
+    std::weak_ptr<SlabBuffer> buffer;
+    bool whole = false;
+    uint64_t fetching = 0;                             // the tag of whoever does, one up; 0: nobody
+    std::vector<std::pair<uint64_t, size_t>> waiting;  // tag, and which of its extents
+  };
   std::unique_ptr<Operation>& Find(uint64_t tag);
+  void TellWaiting(Shared& shared, const Status& status);
+  void Forget();
 
   std::shared_ptr<SlabPool> pool_;
   std::vector<Tier*> tiers_;
@@ -76,6 +94,8 @@ class Fetcher {
   FetchStats stats_;
   size_t running_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Operation>> operations_;
+  std::map<Extent, Shared> shared_;
+  size_t purge_at_ = 1024;  // entries of shared_
 };
 
 // The gap between two needed ranges that is worth reading through. One more parallel GET makes the
