@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "forebay/ops.h"
 #include "forebay/status.h"
 
 namespace forebay {
@@ -25,12 +26,16 @@ struct ClipsOptions {
   std::string catalog;        // URI; "": SRC/.forebay/catalog.fbc, then the local cache folder
 };
 
-// Records of a container format, delivered as they are.
+// Records of a container format, through ops or as they are.
 struct RecordsOptions {
   std::string uri;
   // "files": every object of the listing is a sample, in an array "bytes" (uint8 [total]) with
-  // "offsets" (int64 [B + 1]).
+  // "offsets" (int64 [B + 1]). "tar" and other formats of shards (docs/formats/): as the catalog
+  // was made; a field that no op takes comes as arrays NAME and NAME_offsets, or, where it is the
+  // only array, as those of "files". "": whatever the catalog is of.
   std::string format = "files";
+  std::vector<std::string> columns;  // of shards: the fields; empty: those that every record has
+  std::vector<Op> ops;
   std::string catalog;       // as in ClipsOptions
   std::string s3_data_type;  // what `uri` names: as it was indexed, see IndexOptions
   // SageMaker's ShardedByS3Key: of the catalog's objects this host takes `host`, `host` + `hosts`,

@@ -22,8 +22,9 @@ struct IndexProgress {
 
 struct IndexOptions {
   std::string out;  // catalog URI; "": SRC/.forebay/catalog.fbc
-  // "video"; "files": every object is a sample, and none is read; "auto": video, and files where
-  // none of a few objects is one (those that are named like videos before others).
+  // "video"; "files": every object is a sample, and none is read; "tar" and the other formats of
+  // shards of records: docs/formats/. "auto": told by the content of a few objects (those that are
+  // named like videos before others), and files where it is neither.
   std::string format = "auto";
   // What the source names. "": a folder, all that is below it. Else, of files, as SageMaker defines
   // it: "S3Prefix", all whose keys begin so; "ManifestFile" or "AugmentedManifestFile", the objects
@@ -31,8 +32,8 @@ struct IndexOptions {
   std::string s3_data_type;
   // Files only. The order of the samples: "bytes" of their keys, or as "listed" by the store.
   std::string key_order = "bytes";
-  // Files only: the objects of the catalog that is there keep their numbers, new ones come behind
-  // them. One that has changed or is gone is an error (kPreconditionFailed).
+  // Not of videos: the samples of the catalog that is there keep their numbers, those of new
+  // objects come behind them. One that has changed or is gone is an error (kPreconditionFailed).
   bool append = false;
   std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
@@ -44,6 +45,13 @@ struct IndexFailure {
   std::string why;
 };
 
+// A field of records.
+struct IndexField {
+  std::string name;
+  uint64_t records = 0;    // that have it
+  uint64_t bytes_max = 0;  // the longest one's
+};
+
 struct IndexReport {
   std::string catalog_uri;
   std::string content_hash;
@@ -52,9 +60,12 @@ struct IndexReport {
   uint64_t dataset_bytes = 0, bytes_read = 0, requests = 0;
   uint64_t table_dataset_bytes = 0, table_bytes_read = 0;  // containers with a sample table only
   uint64_t index_bytes = 0;
-  std::string format;        // "video" or "files"
-  uint64_t appended = 0;     // files: objects that the catalog did not have
-  uint64_t generations = 1;  // files: how often it was indexed or appended to
+  std::string format;        // as in IndexOptions
+  uint64_t appended = 0;     // samples that the catalog did not have
+  uint64_t generations = 1;  // how often it was indexed or appended to
+  uint64_t shards = 0, records = 0;
+  uint64_t oddities = 0;  // of shards: what is no error; the first ones are among the warnings
+  std::vector<IndexField> fields;
   std::vector<IndexFailure> failures;
   std::vector<std::string> warnings;
 };

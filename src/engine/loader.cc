@@ -31,6 +31,8 @@ namespace {
 
 // Of the memory, what is kept of delivered extents for another use: one part in eight.
 constexpr uint64_t kMemoryTierShare = 8;
+// Pieces of shards that are in use beside those of a shuffle's windows.
+constexpr uint64_t kOpenPieces = 4;
 constexpr size_t kSuppliedMost = 4096;                   // batches
 constexpr int64_t kEpochsMost = (int64_t{1} << 31) - 1;  // `_epoch` is int32
 
@@ -102,6 +104,7 @@ class RunLoader : public Loader {
  private:
   Status SetBudget();
   uint64_t LargestOutput() const;
+  uint64_t KeptBytes() const;
   void SetSpecs();
   // The pipeline, made on first use; kCancelled once closed.
   Result<std::shared_ptr<engine::Pipeline>> Start() FB_EXCLUDES(mutex_);
@@ -178,7 +181,10 @@ class RunLoader : public Loader {
 
 Status RunLoader::Open(const std::vector<SourceOptions>& sources) {
   FB_RETURN_IF_ERROR(CheckOptions(options_));
-  FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store_options_));
+  const ShuffleKind shuffle = options_.order.shuffle;
+  FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store_options_,
+                                                    shuffle == ShuffleKind::kNone ||
+                                                        shuffle == ShuffleKind::kBlocks));
   FB_ASSIGN_OR_RETURN(plan_, engine::PlanRun(sources_, sources, options_.order, options_.place));
   FB_ASSIGN_OR_RETURN(order_, order::RunOrder::Make(plan_.order));
   std::vector<feed::MixedDataset::Part> parts;
@@ -214,11 +220,37 @@ uint64_t RunLoader::LargestOutput() const {
   return dataset().OutputBytesMax((rows + epochs - 1) / epochs) * epochs;
 }
 
+// What is kept of delivered extents. Of those that serve many samples: all that are in use at a
+// time, so that none is fetched twice.
+uint64_t RunLoader::KeptBytes() const {
+  if (!dataset().shares_extents()) {
+    return options_.epochs == 1 ? 0 : options_.memory_bytes / kMemoryTierShare;
+  }
+  uint64_t open = kOpenPieces;
+  if (options_.order.shuffle == ShuffleKind::kBlocks) {
+    const auto streams = static_cast<uint64_t>(options_.order.blocks.streams);
+    const uint64_t ranks = plan_.slicing.world_size;
+    open += static_cast<uint64_t>(options_.order.blocks.window) * ((streams + ranks - 1) / ranks);
+  }
+  uint64_t wanted = 0;
+  for (const engine::OpenedSource& source : sources_) {
+    if (source.records != nullptr) wanted += open * source.records->chunk_bytes();
+  }
+  const uint64_t most = options_.memory_bytes / 2;
+  if (wanted > most) {
+    Log(LogLevel::kWarn,
+        fmt::format("the pieces of shards that are in use at a time take {}, and memory={} leaves "
+                    "them {}: some are fetched more than once; a smaller window of the shuffle, or "
+                    "more memory, helps",
+                    FormatSize(wanted), FormatSize(options_.memory_bytes), FormatSize(most)));
+  }
+  return std::min(wanted, most);
+}
+
 Status RunLoader::SetBudget() {
   const uint64_t output = SlabsFor(LargestOutput()) * kSlabBytes;
   const uint64_t needed = output + dataset().raw_bytes_max();
-  const bool keeps = options_.epochs != 1;
-  const uint64_t tier = keeps ? options_.memory_bytes / kMemoryTierShare : 0;
+  const uint64_t tier = KeptBytes();
   pipeline_options_.memory_tier_bytes = options_.memory_bytes - tier >= needed ? tier : 0;
   pipeline_options_.memory_bytes = options_.memory_bytes - pipeline_options_.memory_tier_bytes;
   if (pipeline_options_.memory_bytes < needed) {

@@ -105,8 +105,11 @@ Result<std::shared_ptr<const catalog::Catalog>> ReadCatalog(const store::SyncSto
   return catalog;
 }
 
-Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
-                                                                      const store::Uri& uri) {
+namespace {
+
+// A catalog of very many things, mapped or read in ranges.
+template <class Catalog>
+Result<std::shared_ptr<const Catalog>> ReadLarge(StoreSet& stores, const store::Uri& uri) {
   std::shared_ptr<const catalog::CatalogBytes> bytes;
   if (uri.scheme == store::Uri::Scheme::kFile) {
     auto mapped = catalog::MapBytes("/" + uri.key);
@@ -117,10 +120,28 @@ Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& 
     if (!remote.ok()) return Explain(std::move(remote).status(), "s3://" + uri.bucket, uri.key);
     bytes = *std::move(remote);
   }
-  auto catalog = catalog::FilesCatalog::Open(bytes);
+  auto catalog = Catalog::Open(bytes);
   bytes->Rest();
   if (!catalog.ok()) return std::move(catalog).status().WithContext("catalog " + uri.ToString());
   return catalog;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
+                                                                      const store::Uri& uri) {
+  return ReadLarge<catalog::FilesCatalog>(stores, uri);
+}
+
+Result<std::shared_ptr<const catalog::RecordsCatalog>> ReadRecordsCatalog(StoreSet& stores,
+                                                                          const store::Uri& uri) {
+  return ReadLarge<catalog::RecordsCatalog>(stores, uri);
+}
+
+Result<std::shared_ptr<const catalog::RecordsCatalog>> OpenRecordsCatalog(
+    StoreSet& stores, const std::string& source, const std::string& catalog) {
+  return OpenFirst(source, catalog, catalog::DataType::kFolder,
+                   [&](const store::Uri& uri) { return ReadRecordsCatalog(stores, uri); });
 }
 
 std::string LocalCatalogPath(const std::string& source) {

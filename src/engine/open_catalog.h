@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 #include "catalog/files_catalog.h"
 #include "catalog/manifest.h"
+#include "catalog/records_catalog.h"
 #include "engine/store_set.h"
 #include "store/sync_store.h"
 #include "store/uri.h"
@@ -34,6 +35,12 @@ Result<std::shared_ptr<const catalog::FilesCatalog>> OpenFilesCatalog(
     catalog::DataType type = catalog::DataType::kFolder);
 Result<std::shared_ptr<const catalog::FilesCatalog>> ReadFilesCatalog(StoreSet& stores,
                                                                       const store::Uri& uri);
+
+// The same of records.
+Result<std::shared_ptr<const catalog::RecordsCatalog>> OpenRecordsCatalog(
+    StoreSet& stores, const std::string& source, const std::string& catalog);
+Result<std::shared_ptr<const catalog::RecordsCatalog>> ReadRecordsCatalog(StoreSet& stores,
+                                                                          const store::Uri& uri);
 
 // The file of the second place; "" where there is no home folder. `source` counts without its final
 // slashes.

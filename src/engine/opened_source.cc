@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "catalog/files_share.h"
 #include "engine/open_catalog.h"
+#include "engine/record_formats.h"
 #include "feed/file_records.h"
 
 namespace forebay::engine {
@@ -81,11 +82,55 @@ class FilesTable : public ObjectTable {
   std::string prefix_;
 };
 
-Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records) {
-  if (records.uri.empty()) return Bad("uri is empty");
-  if (records.format != "files") {
-    return Bad(fmt::format("format '{}': only 'files' is known", records.format));
+class ShardsTable : public ObjectTable {
+ public:
+  ShardsTable(std::shared_ptr<const catalog::RecordsCatalog> catalog, std::string prefix)
+      : catalog_(std::move(catalog)), prefix_(std::move(prefix)) {}
+  uint64_t size() const override { return catalog_->shard_count(); }
+  Result<ObjectVersion> At(uint32_t object) const override {
+    FB_ASSIGN_OR_RETURN(catalog::FileEntry entry, catalog_->ShardAt(object));
+    return ObjectVersion{prefix_ + entry.key, entry.size, std::move(entry.etag),
+                         std::move(entry.version_id)};
   }
+
+ private:
+  std::shared_ptr<const catalog::RecordsCatalog> catalog_;
+  std::string prefix_;
+};
+
+Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records, bool neighbours) {
+  if (!records.s3_data_type.empty() || records.hosts != 1) {
+    return Bad("an S3 data type and a distribution are of format 'files'");
+  }
+  OpenedSource source;
+  FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
+  FB_ASSIGN_OR_RETURN(const auto catalog, OpenRecordsCatalog(stores, records.uri, records.catalog));
+  const std::string format = FormatName(catalog->format(), catalog->format_options());
+  if (!records.format.empty() && format != records.format) {
+    return Bad(fmt::format("the catalog is of format '{}', not of '{}'", format, records.format));
+  }
+  source.catalog_hash = catalog->content_hash();
+  source.generations = catalog->generations();
+  source.objects = std::make_shared<const ShardsTable>(catalog, PrefixOf(source.root));
+  FB_ASSIGN_OR_RETURN(auto dataset, feed::RecordSamples::Make(catalog, {.columns = records.columns,
+                                                                        .ops = records.ops,
+                                                                        .neighbours = neighbours}));
+  if (!dataset->left_out().empty()) {
+    Log(LogLevel::kInfo,
+        fmt::format("not in every record, and left out unless columns name them: {}",
+                    fmt::join(dataset->left_out(), ", ")));
+  }
+  source.spec =
+      fmt::format("records/1 format={} columns={}", format, fmt::join(records.columns, ","));
+  source.records = dataset.get();
+  source.dataset = std::move(dataset);
+  return source;
+}
+
+Result<OpenedSource> OpenFiles(StoreSet& stores, const RecordsOptions& records) {
+  if (!records.columns.empty()) return Bad("columns: plain objects have none");
+  if (!records.ops.empty())
+    return Bad("ops are of shards of records: plain objects come as they are");
   OpenedSource source;
   FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
   FB_ASSIGN_OR_RETURN(const auto type, catalog::ParseDataType(records.s3_data_type));
@@ -107,10 +152,26 @@ Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records
   return source;
 }
 
-Result<OpenedSource> OpenSource(StoreSet& stores, const SourceOptions& source) {
+// Where no format is named, the catalog says which.
+Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records, bool neighbours) {
+  if (records.uri.empty()) return Bad("uri is empty");
+  if (records.format == "files") return OpenFiles(stores, records);
+  if (!records.format.empty()) {
+    FB_RETURN_IF_ERROR(RecordFormatOf(records.format).status());
+    return OpenShards(stores, records, neighbours);
+  }
+  auto shards = OpenShards(stores, records, neighbours);
+  const bool of_files =
+      shards.code() == Code::kInvalidArgument && records.columns.empty() && records.ops.empty();
+  if (!of_files) return shards;
+  auto files = OpenFiles(stores, records);
+  return files.ok() ? std::move(files) : std::move(shards);
+}
+
+Result<OpenedSource> OpenSource(StoreSet& stores, const SourceOptions& source, bool neighbours) {
   const auto* clips = std::get_if<ClipsOptions>(&source.data);
   return clips ? OpenClips(stores, *clips)
-               : OpenRecords(stores, std::get<RecordsOptions>(source.data));
+               : OpenRecords(stores, std::get<RecordsOptions>(source.data), neighbours);
 }
 
 const std::string& UriOf(const SourceOptions& source) {
@@ -120,13 +181,13 @@ const std::string& UriOf(const SourceOptions& source) {
 }  // namespace
 
 Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
-                                              const StoreOptions& store) {
+                                              const StoreOptions& store, bool neighbours) {
   FB_RETURN_IF_ERROR(store.Validate());
   if (sources.empty()) return Bad("no data set is given");
   FB_ASSIGN_OR_RETURN(const auto stores, StoreSet::Make(store));
   std::vector<OpenedSource> opened;
   for (const SourceOptions& source : sources) {
-    Result<OpenedSource> one = OpenSource(*stores, source);
+    Result<OpenedSource> one = OpenSource(*stores, source, neighbours);
     if (!one.ok()) return std::move(one).status().WithContext(UriOf(source));
     opened.push_back(*std::move(one));
     opened.back().name = source.name;

@@ -9,6 +9,7 @@
 #include "catalog/files_catalog.h"
 #include "engine/store_set.h"
 #include "feed/dataset.h"
+#include "feed/record_samples.h"
 #include "feed/video_clips.h"
 #include "forebay/dataset.h"
 #include "order/block_table.h"
@@ -26,13 +27,15 @@ struct OpenedSource {
   std::shared_ptr<const ObjectTable> objects;
   std::shared_ptr<const catalog::FilesCatalog> files;  // where it is that
   std::unique_ptr<feed::Dataset> dataset;
-  const feed::VideoClips* clips = nullptr;  // `dataset`, where it is that
+  const feed::VideoClips* clips = nullptr;       // `dataset`, where it is that
+  const feed::RecordSamples* records = nullptr;  // the same
 };
 
-// Reads catalogs with a store set of its own, gone when this returns: no thread is left. Errors
-// carry the source's URI.
+// Reads catalogs with a store set of its own, gone when this returns: no thread is left.
+// `neighbours`: samples that come one after the other lie side by side, and may be read together.
+// Errors carry the source's URI.
 Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& sources,
-                                              const StoreOptions& store);
+                                              const StoreOptions& store, bool neighbours);
 
 // Of the first `samples` of a source: how many lie in each block, for a block shuffle.
 std::shared_ptr<const order::BlockTable> BlocksOf(const OpenedSource& source, uint64_t samples);

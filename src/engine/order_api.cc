@@ -38,7 +38,7 @@ class RunningOrder : public Order {
     if (!growth.empty() && growth.size() != sources.size()) {
       return Bad(fmt::format("{} sources, and the growth of {}", sources.size(), growth.size()));
     }
-    FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store));
+    FB_ASSIGN_OR_RETURN(sources_, engine::OpenSources(sources, store, false));
     FB_ASSIGN_OR_RETURN(engine::RunPlan plan,
                         engine::PlanRun(sources_, sources, options, PlaceOptions{}));
     for (size_t i = 0; i < growth.size(); ++i) {

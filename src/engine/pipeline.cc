@@ -57,7 +57,8 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
                              .slicing = options_.slicing,
                              .epochs = options_.epochs,
                              .external = options_.external,
-                             .gap_bytes = fetch::CoalesceCost{}.GapBytes()});
+                             .gap_bytes = fetch::CoalesceCost{}.GapBytes(),
+                             .seed = options_.order.seed});
   planner_ = std::make_unique<plan::Planner>(
       *sampler_, plan::RunwayOptions{.fixed_s = options_.runway_s,
                                      .depth_max = depth_max,

@@ -73,6 +73,4 @@ class BatchLayout {
   uint64_t bytes_ = 0;
 };
 
-inline MutableBytes RowTarget::array(size_t i) const { return layout->RowOf(block, i, row); }
-
 }  // namespace forebay::feed

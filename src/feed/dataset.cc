@@ -5,6 +5,8 @@
 
 namespace forebay::feed {
 
+MutableBytes RowTarget::array(size_t i) const { return layout->RowOf(block, i, row); }
+
 uint64_t Dataset::OutputBytesMax(uint64_t rows) const {
   for (const SampleArray& array : arrays()) FB_ASSERT(!array.ragged());
   return BatchLayout(arrays(), rows).bytes();

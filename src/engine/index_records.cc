@@ -1,0 +1,119 @@
+#include "engine/index_records.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "catalog/listing.h"
+#include "catalog/records_builder.h"
+#include "engine/open_catalog.h"
+#include "engine/record_formats.h"
+#include "store/pinned_object.h"
+
+namespace forebay::engine {
+namespace {
+
+constexpr size_t kProbed = 16;
+constexpr size_t kListed = 100'000;  // of which those are taken
+constexpr auto kRangeTimeout = std::chrono::seconds(60);
+
+IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job,
+                      const std::string& format) {
+  IndexReport report;
+  report.format = format;
+  report.objects = built.objects;
+  report.objects_skipped = built.skipped;
+  report.objects_failed = built.failures.size();
+  report.records = built.records;
+  report.shards = built.shards;
+  report.oddities = built.oddities;
+  report.appended = built.added;
+  report.dataset_bytes = built.dataset_bytes;
+  report.bytes_read = built.bytes_read;
+  report.requests = built.requests;
+  report.warnings = std::move(built.warnings);
+  report.catalog_uri = job.target.uri;
+  for (catalog::ShardFailure& failure : built.failures) {
+    report.failures.push_back({job.source_uri + failure.key, std::move(failure.why)});
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
+                                      const std::string& name) {
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  catalog::RecordsOptions build;
+  build.source_uri = job.source_uri;
+  build.parallel = options.parallel;
+  if (options.on_progress) {
+    build.on_progress = [&](const catalog::BuildProgress& p) {
+      return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});
+    };
+  }
+  std::shared_ptr<const catalog::RecordsCatalog> earlier;
+  if (options.append) {
+    FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
+    FB_ASSIGN_OR_RETURN(earlier, ReadRecordsCatalog(*job.stores, uri));
+    build.append_to = earlier.get();
+  }
+  catalog::RecordsReport built;
+  auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format, build, &built);
+  if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
+  IndexReport report = Summarize(std::move(built), job, name);
+  std::shared_ptr<const catalog::RecordsCatalog> opened = earlier;
+  if (!bytes->empty()) {  // else there was nothing to append
+    FB_RETURN_IF_ERROR(StoreCatalog(job.target, *bytes));
+    report.index_bytes = bytes->size();
+    FB_ASSIGN_OR_RETURN(opened,
+                        catalog::RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
+  }
+  report.content_hash = opened->content_hash();
+  report.generations = opened->generations().size();
+  for (const catalog::FieldInfo& field : opened->fields()) {
+    report.fields.push_back({field.name, field.records, field.bytes_max});
+  }
+  return report;
+}
+
+Result<std::string> FormatOfCatalog(const IndexJob& job) {
+  FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
+  const auto records = ReadRecordsCatalog(*job.stores, uri);
+  if (records.ok()) return FormatName((*records)->format(), (*records)->format_options());
+  if (records.code() == Code::kInvalidArgument) return std::string();
+  return records.status();
+}
+
+Result<std::string> FormatOfObjects(const IndexJob& job) {
+  const store::SyncStore store(job.from);
+  std::vector<store::ObjectInfo> objects;
+  catalog::Listing listing;
+  FB_RETURN_IF_ERROR(catalog::ListDataset(
+      store, job.prefix,
+      [&](const store::ObjectInfo& info) {
+        objects.push_back(info);
+        return objects.size() < kListed;
+      },
+      &listing));
+  std::string found, by;
+  const size_t probed = std::min(kProbed, objects.size());
+  for (size_t k = 0; k < probed; ++k) {
+    const store::ObjectInfo& info = objects[k * objects.size() / probed];
+    store::PinnedObject reader(store, info, store::Priority::kBulk, kRangeTimeout);
+    format::Shard shard{.name = info.key.substr(job.prefix.size()), .size = info.size, .read = {}};
+    shard.read = [&](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
+    FB_ASSIGN_OR_RETURN(const std::string format, FormatOfShard(shard));
+    if (format.empty()) continue;
+    if (!found.empty() && format != found) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("{} is {}, {} is {}: --format says which of them are meant", by,
+                                found, shard.name, format));
+    }
+    found = format;
+    by = shard.name;
+  }
+  return found;
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,18 @@
+// BuildIndex of records.
+#pragma once
+
+#include <string>
+
+#include "engine/index_job.h"
+
+namespace forebay::engine {
+
+Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
+                                      const std::string& format);
+// The format of the records' catalog that is there to be appended to; "": it is of plain objects.
+Result<std::string> FormatOfCatalog(const IndexJob& job);
+// What a few of the objects are, by their content; "": no shards of records. Errors:
+// kInvalidArgument when they are of different formats.
+Result<std::string> FormatOfObjects(const IndexJob& job);
+
+}  // namespace forebay::engine

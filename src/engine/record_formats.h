@@ -1,0 +1,22 @@
+// The container formats of records by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catalog/records_builder.h"
+#include "forebay/status.h"
+
+namespace forebay::engine {
+
+// As in IndexOptions::format.
+const std::vector<std::string>& RecordFormatNames();
+// Errors: kInvalidArgument naming those there are.
+Result<catalog::RecordFormat> RecordFormatOf(const std::string& name);
+// The format that a shard has by its content; "": none of these.
+Result<std::string> FormatOfShard(const format::Shard& shard);
+
+// The name of what a catalog says it is of.
+std::string FormatName(const std::string& format, const std::string& options);
+
+}  // namespace forebay::engine

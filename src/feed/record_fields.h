@@ -1,0 +1,56 @@
+// From a fetched record to its fields: what each container format puts around and between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "catalog/records_catalog.h"
+#include "forebay/status.h"
+#include "ops/chain.h"
+
+namespace forebay::feed {
+
+// Bytes of a shard that were fetched.
+class FetchedBytes {
+ public:
+  virtual ~FetchedBytes() = default;
+  // `range` as one span, valid until the next call with the same `scratch`. Errors: kDataLoss (it
+  // was not fetched).
+  virtual Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const = 0;
+};
+
+// Takes records apart. One per decode worker: keeps scratch.
+class RecordOpener {
+ public:
+  virtual ~RecordOpener() = default;
+  // Sets `fields`, one for each of RecordFields::fields() that is needed; they are valid until the
+  // next call. Checks what the format checks. Errors: kDataLoss.
+  virtual Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
+                      std::span<ByteView> fields) = 0;
+};
+
+// What the records of a catalog hold. Immutable, shared by threads.
+class RecordFields {
+ public:
+  // Errors: kUnimplemented (a format that this Forebay does not know), kInvalidArgument.
+  static Result<std::shared_ptr<const RecordFields>> Make(const catalog::RecordsCatalog& catalog);
+  virtual ~RecordFields() = default;
+
+  // All that records have, in the catalog's order.
+  virtual const std::vector<ops::InputField>& fields() const = 0;
+  // Whether every record has it.
+  virtual bool everywhere(size_t field) const = 0;
+  // Of a field that is bytes, where the catalog says it; nullopt: only its record's bytes do.
+  virtual std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record,
+                                          size_t field) const = 0;
+  // What has to be fetched of a record for the needed fields.
+  virtual std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
+                                          const std::vector<bool>& needed) const = 0;
+  virtual std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>& needed) const = 0;
+};
+
+}  // namespace forebay::feed

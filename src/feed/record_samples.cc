@@ -1,0 +1,411 @@
+#include "feed/record_samples.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.h"
+#include "feed/batch_layout.h"
+
+namespace forebay::feed {
+namespace {
+
+constexpr uint64_t kChunkBytes = 4ULL << 20;        // of neighbours, about
+constexpr uint64_t kChunkExtentBytes = 8ULL << 20;  // one GET's worth
+constexpr uint64_t kChunkSamplesMost = 1024;
+constexpr uint64_t kChunkGapBytes = 256 << 10;  // read through; equal for all that share it
+constexpr size_t kChunksKept = 256;             // their records' places
+constexpr uint64_t kUnitBytes = 128 << 10;      // of a decode job, about
+constexpr size_t kUnitRows = 256;
+
+// A function of the catalog alone: it decides the blocks of a block shuffle.
+uint64_t ChunkSamples(const catalog::RecordsCatalog& catalog) {
+  const uint64_t mean = std::max<uint64_t>(catalog.total_bytes() / catalog.count(), 1);
+  return std::bit_floor(std::clamp<uint64_t>(kChunkBytes / mean, 1, kChunkSamplesMost));
+}
+
+Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+
+}  // namespace
+
+// What a row is made of.
+struct RecordSamples::RowRecord {
+  std::shared_ptr<const Chunk> chunk;  // null: `own`
+  size_t in_chunk = 0;
+  catalog::RecordEntry own;
+  const catalog::RecordEntry& record() const;
+};
+
+// Neighbouring records, and what is read for them: each lies in one extent.
+struct RecordSamples::Chunk {
+  uint64_t first = 0;
+  std::vector<catalog::RecordEntry> records;
+  std::vector<uint32_t> extent_of;
+  std::vector<Extent> extents;
+};
+
+const catalog::RecordEntry& RecordSamples::RowRecord::record() const {
+  return chunk ? chunk->records[in_chunk] : own;
+}
+
+// The chunks used last.
+class RecordSamples::Chunks {
+ public:
+  std::shared_ptr<const Chunk> Find(uint64_t number) FB_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    const auto it = kept_.find(number);
+    if (it == kept_.end()) return nullptr;
+    by_use_.splice(by_use_.begin(), by_use_, it->second.place);
+    return it->second.chunk;
+  }
+  void Keep(uint64_t number, std::shared_ptr<const Chunk> chunk) FB_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (kept_.contains(number)) return;
+    if (kept_.size() == kChunksKept) {
+      kept_.erase(by_use_.back());
+      by_use_.pop_back();
+    }
+    by_use_.push_front(number);
+    kept_[number] = {std::move(chunk), by_use_.begin()};
+  }
+
+ private:
+  struct Kept {
+    std::shared_ptr<const Chunk> chunk;
+    std::list<uint64_t>::iterator place;
+  };
+  Mutex mutex_;
+  std::unordered_map<uint64_t, Kept> kept_ FB_GUARDED_BY(mutex_);
+  std::list<uint64_t> by_use_ FB_GUARDED_BY(mutex_);  // the latest first
+};
+
+// Runs the chain over rows. Scratch of one worker.
+class RecordSamples::Decoder : public SampleDecoder {
+ public:
+  explicit Decoder(const RecordSamples& samples)
+      : samples_(samples),
+        opener_(samples.fields_->MakeOpener(samples.needed_)),
+        worker_(samples.chain_->MakeWorker()),
+        fields_(samples.fields_->fields().size()),
+        inputs_(samples.columns_.size()) {}
+
+  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
+                std::span<const RowTarget> rows, size_t* bad_row) override {
+    const auto& records = *static_cast<const std::vector<RowRecord>*>(plan.detail.get());
+    const size_t first = plan.units[unit].first_row;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const catalog::RecordEntry& record = records[first + i].record();
+      const Status status = DecodeRow(record, bytes, rows[i]);
+      if (status.ok()) continue;
+      *bad_row = i;
+      return Explain(record, status);
+    }
+    return {};
+  }
+
+ private:
+  // Bytes of the shard, by what was fetched for the unit.
+  class Fetched : public FetchedBytes {
+   public:
+    Fetched(const UnitBytes& bytes, uint32_t shard) : bytes_(bytes), shard_(shard) {}
+    Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const override {
+      for (size_t i = 0; i < bytes_.extents.size(); ++i) {
+        const Extent& extent = bytes_.extents[i];
+        if (extent.object != shard_ || !extent.range.Contains(range)) continue;
+        return bytes_.buffers[i]->Contiguous(range.offset - extent.range.offset, range.size(),
+                                             scratch);
+      }
+      if (range.empty()) return ByteView();
+      return Status(
+          Code::kDataLoss, "bytes of the record were not fetched",
+          {.offset = static_cast<int64_t>(range.offset), .end = static_cast<int64_t>(range.end)});
+    }
+
+   private:
+    const UnitBytes& bytes_;
+    uint32_t shard_;
+  };
+
+  Status DecodeRow(const catalog::RecordEntry& record, const UnitBytes& bytes,
+                   const RowTarget& row) {
+    FB_RETURN_IF_ERROR(opener_->Open(record, Fetched(bytes, record.shard), fields_));
+    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = fields_[samples_.columns_[i]];
+    outputs_.clear();
+    const std::vector<ops::OutputArray>& arrays = samples_.chain_->outputs();
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      outputs_.push_back(row.array(i));
+      if (arrays[i].raw_of < 0) continue;
+      const ByteView field = inputs_[static_cast<size_t>(arrays[i].raw_of)];
+      if (field.size() != outputs_.back().size()) {
+        return Status(Code::kDataLoss,
+                      fmt::format("field '{}' has {} bytes, the catalog says {}", arrays[i].name,
+                                  field.size(), outputs_.back().size()));
+      }
+    }
+    return worker_->Run(row.identity, inputs_, outputs_);
+  }
+
+  Status Explain(const catalog::RecordEntry& record, Status status) const {
+    ErrorDetail detail{.offset = static_cast<int64_t>(record.range.offset),
+                       .end = static_cast<int64_t>(record.range.end)};
+    const auto shard = samples_.catalog_->ShardAt(record.shard);
+    if (!shard.ok()) return std::move(status).WithDetail(detail);
+    detail.uri = samples_.catalog_->source_uri() + shard->key;
+    return std::move(status).WithDetail(detail).WithContext(fmt::format("ETag {}", shard->etag));
+  }
+
+  const RecordSamples& samples_;
+  std::unique_ptr<RecordOpener> opener_;
+  std::unique_ptr<ops::Worker> worker_;
+  std::vector<ByteView> fields_;  // of fields_->fields()
+  std::vector<ByteView> inputs_;  // of the chain
+  std::vector<MutableBytes> outputs_;
+};
+
+RecordSamples::RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
+    : catalog_(std::move(catalog)), chunks_(std::make_unique<Chunks>()) {}
+RecordSamples::~RecordSamples() = default;
+
+Result<std::unique_ptr<RecordSamples>> RecordSamples::Make(
+    std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options) {
+  std::unique_ptr<RecordSamples> samples(new RecordSamples(std::move(catalog)));
+  FB_ASSIGN_OR_RETURN(samples->fields_, RecordFields::Make(*samples->catalog_));
+  FB_RETURN_IF_ERROR(samples->Choose(options.columns));
+  std::vector<ops::InputField> inputs;
+  for (const size_t field : samples->columns_) inputs.push_back(samples->fields_->fields()[field]);
+  FB_ASSIGN_OR_RETURN(samples->chain_, ops::Chain::Compile(inputs, options.ops));
+  samples->needed_.resize(samples->fields_->fields().size());
+  for (size_t i = 0; i < samples->columns_.size(); ++i) {
+    if (samples->chain_->needed()[i]) samples->needed_[samples->columns_[i]] = true;
+  }
+  FB_RETURN_IF_ERROR(samples->SetArrays());
+  if (options.neighbours) samples->chunk_samples_ = ChunkSamples(*samples->catalog_);
+  return samples;
+}
+
+Status RecordSamples::Choose(const std::vector<std::string>& columns) {
+  const std::vector<ops::InputField>& all = fields_->fields();
+  const auto names = [&] {
+    std::vector<std::string> list;
+    for (const ops::InputField& field : all) list.push_back(field.name);
+    return fmt::format("{}", fmt::join(list, ", "));
+  };
+  for (const std::string& column : columns) {
+    const auto it = std::ranges::find(all, column, &ops::InputField::name);
+    if (it == all.end()) {
+      return Bad(fmt::format("columns: no record has '{}'; there are: {}", column, names()));
+    }
+    const auto field = static_cast<size_t>(it - all.begin());
+    if (std::ranges::find(columns_, field) != columns_.end()) {
+      return Bad(fmt::format("columns: '{}' is named twice", column));
+    }
+    columns_.push_back(field);
+  }
+  for (size_t field = 0; field < all.size() && columns.empty(); ++field) {
+    if (fields_->everywhere(field)) {
+      columns_.push_back(field);
+    } else {
+      left_out_.push_back(all[field].name);
+    }
+  }
+  if (columns_.empty()) return Bad("no field is in every record; name columns: " + names());
+  return {};
+}
+
+Status RecordSamples::SetArrays() {
+  const std::vector<ops::OutputArray>& outputs = chain_->outputs();
+  for (const ops::OutputArray& output : outputs) {
+    SampleArray array{
+        .name = output.name, .dtype = output.dtype, .shape = output.shape, .bytes = output.bytes};
+    if (output.raw_of >= 0) {
+      array.dtype = "uint8";
+      array.offsets = output.name + "_offsets";
+      if (outputs.size() == 1) {
+        array.name = "bytes";
+        array.offsets = "offsets";
+      }
+    }
+    arrays_.push_back(std::move(array));
+  }
+  if (arrays_.empty()) return Bad("the ops leave no array");
+  return {};
+}
+
+// Ranges of one record, neighbouring ones as one.
+std::vector<Extent> RecordSamples::ExtentsOf(const catalog::RecordEntry& record,
+                                             uint64_t gap_bytes) const {
+  std::vector<ByteRange> ranges = fields_->RangesOf(record, needed_);
+  std::ranges::sort(ranges);
+  std::vector<Extent> extents;
+  for (const ByteRange& range : ranges) {
+    if (range.empty()) continue;
+    if (!extents.empty() && range.offset <= extents.back().range.end + gap_bytes) {
+      extents.back().range.end = std::max(extents.back().range.end, range.end);
+    } else {
+      extents.push_back({record.shard, range});
+    }
+  }
+  return extents;
+}
+
+// A row's raw fields have the sizes that the catalog says.
+Status RecordSamples::AddRow(const RowRecord& row, SamplePlan& plan) const {
+  for (const ops::OutputArray& output : chain_->outputs()) {
+    if (output.raw_of < 0) continue;
+    const size_t field = columns_[static_cast<size_t>(output.raw_of)];
+    const auto bytes = fields_->BytesOf(row.record(), field);
+    if (!bytes) {
+      return Status(Code::kDataLoss, fmt::format("it has no '{}'", fields_->fields()[field].name));
+    }
+    plan.ragged_bytes.push_back(*bytes);
+  }
+  for (const ByteRange& range : fields_->RangesOf(row.record(), needed_)) {
+    plan.used_bytes += range.size();
+  }
+  return {};
+}
+
+Result<SamplePlan> RecordSamples::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
+  SamplePlan plan;
+  auto rows = std::make_shared<std::vector<RowRecord>>(1);
+  FB_ASSIGN_OR_RETURN(rows->front().own, catalog_->At(sample));
+  plan.extents = ExtentsOf(rows->front().own, gap_bytes);
+  plan.units.push_back({0, plan.extents.size(), 0, 1});
+  FB_RETURN_IF_ERROR(AddRow(rows->front(), plan));
+  plan.detail = std::move(rows);
+  return plan;
+}
+
+Result<std::shared_ptr<const RecordSamples::Chunk>> RecordSamples::ChunkOf(uint64_t sample) const {
+  const uint64_t number = sample / chunk_samples_;
+  if (auto known = chunks_->Find(number)) return known;
+  auto chunk = std::make_shared<Chunk>();
+  chunk->first = number * chunk_samples_;
+  const uint64_t end = std::min(catalog_->count(), chunk->first + chunk_samples_);
+  for (uint64_t i = chunk->first; i < end; ++i) {
+    FB_ASSIGN_OR_RETURN(catalog::RecordEntry record, catalog_->At(i));
+    ByteRange span = record.range;  // of what is needed
+    const std::vector<Extent> own = ExtentsOf(record, kChunkGapBytes);
+    if (!own.empty()) span = {own.front().range.offset, own.back().range.end};
+    std::vector<Extent>& extents = chunk->extents;
+    const bool joins = !extents.empty() && extents.back().object == record.shard &&
+                       span.offset <= extents.back().range.end + kChunkGapBytes &&
+                       span.end - extents.back().range.offset <= kChunkExtentBytes;
+    if (joins) {
+      extents.back().range.end = std::max(extents.back().range.end, span.end);
+    } else {
+      extents.push_back({record.shard, span});
+    }
+    chunk->extent_of.push_back(static_cast<uint32_t>(extents.size() - 1));
+    chunk->records.push_back(std::move(record));
+  }
+  chunks_->Keep(number, chunk);
+  return std::shared_ptr<const Chunk>(std::move(chunk));
+}
+
+std::vector<std::vector<uint32_t>> RecordSamples::Together(
+    std::span<const uint64_t> samples) const {
+  if (chunk_samples_ == 1) return Dataset::Together(samples);
+  std::unordered_map<uint64_t, size_t> group_of;  // by chunk and extent
+  std::vector<std::vector<uint32_t>> groups;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto chunk = ChunkOf(samples[i]);
+    size_t group = groups.size();
+    if (chunk.ok()) {
+      const uint32_t extent = (*chunk)->extent_of[samples[i] - (*chunk)->first];
+      const uint64_t key = samples[i] / chunk_samples_ * kChunkSamplesMost + extent;
+      group = group_of.try_emplace(key, group).first->second;
+    }  // else planning it says why
+    if (group == groups.size()) groups.emplace_back();
+    groups[group].push_back(static_cast<uint32_t>(i));
+  }
+  return groups;
+}
+
+Result<SamplePlan> RecordSamples::PlanTogether(std::span<const uint64_t> samples,
+                                               uint64_t gap_bytes, size_t* bad_row) const {
+  *bad_row = 0;
+  if (chunk_samples_ == 1) return Dataset::PlanTogether(samples, gap_bytes, bad_row);
+  return PlanOfChunks(samples, bad_row);
+}
+
+Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples,
+                                               size_t* bad_row) const {
+  SamplePlan plan;
+  auto rows = std::make_shared<std::vector<RowRecord>>();
+  uint64_t unit_bytes = kUnitBytes;  // so that the first row opens a unit
+  for (size_t i = 0; i < samples.size(); ++i) {
+    *bad_row = i;
+    RowRecord row;
+    FB_ASSIGN_OR_RETURN(row.chunk, ChunkOf(samples[i]));
+    row.in_chunk = samples[i] - row.chunk->first;
+    const Extent& extent = row.chunk->extents[row.chunk->extent_of[row.in_chunk]];
+    const auto found = std::ranges::find(plan.extents, extent);
+    const auto index = static_cast<size_t>(found - plan.extents.begin());
+    if (found == plan.extents.end()) plan.extents.push_back(extent);
+    DecodeUnit* unit = plan.units.empty() ? nullptr : &plan.units.back();
+    if (unit == nullptr || unit->first_extent != index || unit_bytes >= kUnitBytes ||
+        unit->row_count == kUnitRows) {
+      plan.units.push_back({index, 1, i, 0});
+      unit = &plan.units.back();
+      unit_bytes = 0;
+    }
+    ++unit->row_count;
+    const uint64_t before = plan.used_bytes;
+    FB_RETURN_IF_ERROR(AddRow(row, plan));
+    unit_bytes += plan.used_bytes - before;
+    rows->push_back(std::move(row));
+  }
+  *bad_row = 0;
+  plan.detail = std::move(rows);
+  return plan;
+}
+
+Result<std::unique_ptr<SampleDecoder>> RecordSamples::MakeDecoder() const {
+  return std::unique_ptr<SampleDecoder>(std::make_unique<Decoder>(*this));
+}
+
+std::string RecordSamples::DescribeSample(uint64_t sample) const {
+  const auto record = catalog_->At(sample);
+  const auto key = catalog_->KeyOf(sample);
+  if (!record.ok() || !key.ok()) return fmt::format("record {} of the catalog", sample);
+  const auto shard = catalog_->ShardAt(record->shard);
+  const std::string where = shard.ok() ? shard->key : fmt::format("shard {}", record->shard);
+  return key->empty() ? fmt::format("{} at {}", where, record->range.offset)
+                      : fmt::format("{} in {}", *key, where);
+}
+
+order::BlockTable RecordSamples::BlocksOf(uint64_t samples) const {
+  return order::BlockTable::Uniform(samples, ChunkSamples(*catalog_));
+}
+
+uint64_t RecordSamples::chunk_bytes() const {
+  if (chunk_samples_ == 1) return 0;
+  const uint64_t mean = catalog_->total_bytes() / catalog_->count() + 1;
+  return std::min(kChunkExtentBytes, mean * chunk_samples_ * 5 / 4 + kSlabBytes);
+}
+
+// Each extent takes whole slabs; a record has one for each of its fields at most.
+uint64_t RecordSamples::raw_bytes_max() const {
+  const uint64_t parts = chunk_samples_ > 1 ? 1 : fields_->fields().size();
+  const uint64_t most = chunk_samples_ > 1 ? std::max(catalog_->range_max(), kChunkExtentBytes)
+                                           : catalog_->range_max();
+  return (SlabsFor(most) + parts) * kSlabBytes;
+}
+
+uint64_t RecordSamples::OutputBytesMax(uint64_t rows) const {
+  uint64_t bytes = 0;
+  bool ragged = false;
+  for (const SampleArray& array : arrays_) {
+    bytes += array.bytes * rows + BatchLayout::kAlign;
+    ragged = ragged || array.ragged();
+  }
+  return bytes + (ragged ? catalog_->LargestBytes(rows) : 0);
+}
+
+}  // namespace forebay::feed

@@ -1,0 +1,80 @@
+// Records of container formats as samples: their fields go through the op chain, or come as they
+// are.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "catalog/records_catalog.h"
+#include "feed/dataset.h"
+#include "feed/record_fields.h"
+#include "forebay/ops.h"
+#include "ops/chain.h"
+
+namespace forebay::feed {
+
+struct RecordSamplesOptions {
+  std::vector<std::string> columns;  // the fields that ops see, or that come; empty: every record's
+  std::vector<Op> ops;
+  // Samples that come one after the other lie side by side: they are read in pieces of some MiB,
+  // each once for all that it holds.
+  bool neighbours = false;
+};
+
+class RecordSamples : public Dataset {
+ public:
+  // Errors: kInvalidArgument naming what is wrong with columns or ops.
+  static Result<std::unique_ptr<RecordSamples>> Make(
+      std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options);
+  ~RecordSamples() override;
+
+  uint64_t sample_count() const override { return catalog_->count(); }
+  const std::vector<SampleArray>& arrays() const override { return arrays_; }
+  // Fields that only some records have, and that therefore do not come.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
+  bool plans_together() const override { return chunk_samples_ > 1; }
+  std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
+  Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                  size_t* bad_row) const override;
+  bool shares_extents() const override { return chunk_samples_ > 1; }
+  Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
+  std::string DescribeSample(uint64_t sample) const override;
+  // A few MiB of neighbours.
+  order::BlockTable BlocksOf(uint64_t samples) const override;
+  uint64_t raw_bytes_max() const override;
+  uint64_t OutputBytesMax(uint64_t rows) const override;
+  bool plans_wait() const override { return catalog_->reads(); }
+  void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
+  // Of a piece that neighbours are read in, about; 0: they are not.
+  uint64_t chunk_bytes() const;
+
+ private:
+  class Decoder;
+  struct Chunk;
+  class Chunks;
+  struct RowRecord;
+
+  explicit RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog);
+  Status Choose(const std::vector<std::string>& columns);
+  Status SetArrays();
+  Result<std::shared_ptr<const Chunk>> ChunkOf(uint64_t sample) const;
+  std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record, uint64_t gap_bytes) const;
+  Status AddRow(const RowRecord& row, SamplePlan& plan) const;
+  Result<SamplePlan> PlanOfChunks(std::span<const uint64_t> samples, size_t* bad_row) const;
+
+  std::shared_ptr<const catalog::RecordsCatalog> catalog_;
+  std::shared_ptr<const RecordFields> fields_;
+  std::vector<size_t> columns_;  // of fields_->fields(): the chain's inputs
+  std::shared_ptr<const ops::Chain> chain_;
+  std::vector<bool> needed_;  // of fields_->fields()
+  std::vector<SampleArray> arrays_;
+  std::vector<std::string> left_out_;
+  uint64_t chunk_samples_ = 1;
+  std::unique_ptr<Chunks> chunks_;
+};
+
+}  // namespace forebay::feed
