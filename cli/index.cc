@@ -19,7 +19,9 @@ class Index : public Command {
   void Define(Flags& flags) override {
     flags.Argument("source", &source_, "s3://bucket/prefix/ or a folder");
     flags.Option("--out", &options_.out, "catalog URI (default: SRC/.forebay/catalog.fbc)");
-    flags.Choice("--format", &options_.format, {"auto", "video", "files"},
+    std::vector<std::string> formats = {"auto", "video", "files"};
+    for (std::string& format : RecordFormats()) formats.push_back(std::move(format));
+    flags.Choice("--format", &options_.format, formats,
                  "what the objects are; files: each is a sample, none is read");
     flags.Choice("--s3-data-type", &options_.s3_data_type,
                  {"S3Prefix", "ManifestFile", "AugmentedManifestFile"},
@@ -27,7 +29,7 @@ class Index : public Command {
     flags.Choice("--key-order", &options_.key_order, {"bytes", "listed"},
                  "files: the samples' order: of the keys' bytes, or as the store lists them");
     flags.Flag("--append", &options_.append,
-               "files: new objects come behind those that the catalog has");
+               "not of videos: new objects' samples come behind those that the catalog has");
     flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},
                  "how sync points are checked");
     flags.Option("--parallel", &parallel_, "objects at a time");
@@ -53,9 +55,7 @@ class Index : public Command {
     for (const std::string& warning : report->warnings) {
       WriteErr(Escaped("forebay index: warning: " + warning) + "\n");
     }
-    const bool files = report->format == "files";
-    const std::string text = files ? FilesText(*report) : Text(*report);
-    if (!WriteOut(context.globals.json ? Json(*report) : text)) return kExitOther;
+    if (!WriteOut(context.globals.json ? Json(*report) : AnyText(*report))) return kExitOther;
     if (report->objects_failed > 0) return kExitFailed;
     return report->objects_skipped > 0 ? kExitSkipped : kExitOk;
   }
@@ -79,6 +79,9 @@ class Index : public Command {
         .Add("format", r.format)
         .Add("appended", r.appended)
         .Add("generations", r.generations)
+        .Add("shards", r.shards)
+        .Add("records", r.records)
+        .Add("oddities", r.oddities)
         .Take();
   }
   static std::string FilesText(const IndexReport& r) {
@@ -88,6 +91,29 @@ class Index : public Command {
         r.catalog_uri, HumanSize(r.index_bytes), files, HumanSize(r.dataset_bytes),
         r.objects_skipped);
     if (r.appended != files) {
+      text += r.appended > 0
+                  ? fmt::format("appended:  {}, as generation {}\n", r.appended, r.generations)
+                  : "appended:  nothing, the catalog stays as it is\n";
+    }
+    return text;
+  }
+  static std::string AnyText(const IndexReport& r) {
+    if (r.format == "files") return FilesText(r);
+    return r.format == "video" ? Text(r) : RecordsText(r);
+  }
+  static std::string RecordsText(const IndexReport& r) {
+    std::string text = fmt::format(
+        "catalog:   {} ({})\nshards:    {} of format {}, {} ({} failed, {} left out)\n"
+        "records:   {}{}\nread:      {} in {} GETs\n",
+        r.catalog_uri, HumanSize(r.index_bytes), r.shards, r.format, HumanSize(r.dataset_bytes),
+        r.objects_failed, r.objects_skipped, r.records,
+        r.oddities > 0 ? fmt::format(", {} oddities (see the warnings)", r.oddities) : "",
+        HumanSize(r.bytes_read), r.requests);
+    for (const IndexField& field : r.fields) {
+      text += fmt::format("field:     {} in {} records, {} at most\n", field.name, field.records,
+                          HumanSize(field.bytes_max));
+    }
+    if (r.appended != r.records) {
       text += r.appended > 0
                   ? fmt::format("appended:  {}, as generation {}\n", r.appended, r.generations)
                   : "appended:  nothing, the catalog stays as it is\n";

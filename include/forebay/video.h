@@ -75,6 +75,9 @@ struct IndexReport {
 FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
                                            const IndexOptions& options);
 
+// The formats of shards of records that there are: "tar" and others.
+FOREBAY_API std::vector<std::string> RecordFormats();
+
 // JSON text that describes an object: a catalog (.fbc), or a video (indexed on the spot). Sizes in
 // bytes, times in seconds.
 FOREBAY_API Result<std::string> InspectJson(const std::string& uri, const StoreOptions& store);

@@ -32,6 +32,12 @@ Result<nb::dlpack::dtype> DtypeOf(const ArraySpec& spec) {
   if (spec.dtype == "int64") return nb::dtype<int64_t>();
   if (spec.dtype == "float32") return nb::dtype<float>();
   if (spec.dtype == "float64") return nb::dtype<double>();
+  constexpr uint8_t kHalfBits = 16;
+  const auto half = [](nb::dlpack::dtype_code code) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), kHalfBits, 1};
+  };
+  if (spec.dtype == "float16") return half(nb::dlpack::dtype_code::Float);
+  if (spec.dtype == "bfloat16") return half(nb::dlpack::dtype_code::Bfloat);
   if (spec.dtype == "bool") return nb::dtype<bool>();
   return Status(Code::kInternal, "array '" + spec.name + "' has the unknown type " + spec.dtype);
 }

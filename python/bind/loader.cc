@@ -175,6 +175,8 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("uri", &RecordsOptions::uri)
       .def_rw("format", &RecordsOptions::format)
       .def_rw("catalog", &RecordsOptions::catalog)
+      .def_rw("columns", &RecordsOptions::columns)
+      .def_rw("ops", &RecordsOptions::ops)
       .def_rw("s3_data_type", &RecordsOptions::s3_data_type)
       .def_rw("host", &RecordsOptions::host)
       .def_rw("hosts", &RecordsOptions::hosts);

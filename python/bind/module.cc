@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   BindOptions(m);
   BindStore(m);
   BindRandom(m);
+  BindOps(m);
   BindVideo(m);
   BindLoader(m);
   // True: no thread is inside a wait of this module any more. For the exit of the interpreter.

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <mutex>
@@ -96,6 +97,7 @@ void BindIndex(nb::module_& m) {
     if (!version.ok()) return std::nullopt;
     return *std::move(version);
   });
+  m.def("record_formats", [] { return RecordFormats(); });
   m.def(
       "build_index",
       [](std::string source, StoreOptions store, IndexOptions options) {
@@ -118,6 +120,15 @@ void BindIndex(nb::module_& m) {
         result["format"] = report.format;
         result["appended"] = report.appended;
         result["generations"] = report.generations;
+        result["shards"] = report.shards;
+        result["records"] = report.records;
+        result["oddities"] = report.oddities;
+        result["warnings"] = report.warnings;
+        nb::dict fields;
+        for (const IndexField& field : report.fields) {
+          fields[nb::str(field.name.c_str(), field.name.size())] = field.records;
+        }
+        result["fields"] = fields;
         nb::dict failures;
         for (const IndexFailure& failure : report.failures) {
           failures[nb::str(failure.uri.c_str())] = failure.why;

@@ -6,6 +6,7 @@
 ...     train(batch["front"])  # uint8 [4, 8, H, W, 3]
 """
 
+from . import ops
 from ._core import __version__
 from .clips import VideoClips, skip
 from .errors import (
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "gc_guard",
     "index",
+    "ops",
     "rng",
     "skip",
 ]

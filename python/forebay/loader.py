@@ -73,6 +73,9 @@ class Loader:
         epoch_samples: samples of an epoch, over all ranks; None: those of the data set. Fewer: the
             next epoch goes on where this one ends. More: the data set starts over, in another
             order. Either way all samples come equally often.
+        ops: of ``Records``: what is done to each sample, see ``forebay.ops``; a Python callable may
+            come last: it gets a batch's dict, and what it returns is what ``next`` returns. Its
+            random numbers should be those of ``forebay.rng``.
         output: ``"numpy"``, ``"torch"`` (tensors made by DLPack) or ``"dlpack"`` (objects with
             ``__dlpack__``, for any framework).
         device: ``"cpu"``.
@@ -123,6 +126,7 @@ class Loader:
         drop_last=None,
         tail=None,
         epoch_samples=None,
+        ops=(),
         output="numpy",
         device="cpu",
         rank=None,
@@ -160,6 +164,7 @@ class Loader:
         self._place = place
         self._feed = loader_options.make_feed(self._arguments)
         self._options = loader_options.to_core(self._arguments, place, self._feed, self._steps)
+        self._ops, self._last_op = loader_options.split_ops(ops)
         self._output = check.one_of("output", output, tuple(_KINDS))
         if device != "cpu":
             raise InvalidArgumentError(f"device={device!r}: only 'cpu' is supported")
@@ -365,7 +370,7 @@ class Loader:
     # Within.
 
     def _make_core(self):
-        sources = loader_options.to_sources(self._dataset)
+        sources = loader_options.to_sources(self._dataset, self._ops)
         self._core = _core.Loader.make(sources, self._options, self._store)
         self._join = None
         if isinstance(self._dataset, Records) and self._dataset.labels is not None:
@@ -482,7 +487,7 @@ class Loader:
             labels = {name: array.tolist() if array.dtype.kind == "U" else
                       self._torch.from_numpy(array) for name, array in labels.items()}  # fmt: skip
         arrays.update(labels)
-        return arrays
+        return arrays if self._last_op is None else self._last_op(arrays)
 
     def _to_tensor(self, name, array):
         tensor = self._torch.utils.dlpack.from_dlpack(array)

@@ -6,6 +6,7 @@ from . import _core, check, units
 from .clips import skip
 from .errors import InvalidArgumentError
 from .mix import BlockShuffle, Mix
+from .ops import Op
 
 _TAILS = {
     "drop": _core.TailRule.DROP,
@@ -127,11 +128,30 @@ def _set_order(order, arguments):
         order.mixture_block = dataset.block
 
 
-def to_sources(dataset):
+def split_ops(ops):
+    """The ops that run in C++, and the callable that may come last."""
+    ops = list(ops)
+    last = None
+    if ops and callable(ops[-1]) and not isinstance(ops[-1], Op):
+        last = ops.pop()
+    for op in ops:
+        if not isinstance(op, Op):
+            raise InvalidArgumentError(
+                f"ops: {op!r} is no forebay.ops.* (a callable may be the last one)"
+            )
+    return ops, last
+
+
+def to_sources(dataset, ops):
     parts = dataset.sources if isinstance(dataset, Mix) else {"": (dataset, 1.0)}
     sources = []
     for name, (data, weight) in parts.items():
         source = _core.SourceOptions()
-        source.name, source.data, source.weight = name, data._to_core(), weight
+        core = data._to_core()
+        if ops and not isinstance(core, _core.RecordsOptions):
+            raise InvalidArgumentError(f"ops are of Records: {data!r} has its own arguments")
+        if ops:
+            core.ops = [op._to_core() for op in ops]
+        source.name, source.data, source.weight = name, core, weight
         sources.append(source)
     return sources

@@ -25,7 +25,11 @@ class Attributes:
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """Records of a data set, delivered as they are.
+    """Records of a data set, through ``Loader(ops=...)`` or as they are.
+
+    ``format="tar"`` and other formats of shards (docs/formats/): what ``forebay index`` found in
+    them. A field that no op takes comes as ``NAME``, uint8 ``[total]``, with ``NAME_offsets``, int64
+    ``[B + 1]``; where it is the only array, as that of ``"files"``.
 
     ``format="files"``: every object (or local file) below ``uri`` is a sample, as ``forebay index
     --format files`` listed them. A batch holds ``bytes``, uint8 ``[total]``: the samples one after
@@ -34,7 +38,9 @@ class Records:
 
     Args:
         uri: the data set, ``s3://bucket/prefix/``, ``file:///path/`` or a path.
-        format: ``"files"``.
+        format: ``"files"``, ``"tar"``, ...; None: whatever the index is of.
+        columns: of shards: the fields that ops see, or that come; None: those that every record
+            has.
         catalog: URI of the index made by ``forebay index``; None: beside the data, then the local
             cache folder.
         s3_data_type: what ``uri`` names, as SageMaker defines it and as it was indexed: None: a
@@ -52,7 +58,8 @@ class Records:
     """
 
     uri: str
-    format: str = dataclasses.field(default="files", kw_only=True)
+    format: Optional[str] = dataclasses.field(default=None, kw_only=True)
+    columns: Optional[Sequence[str]] = dataclasses.field(default=None, kw_only=True)
     catalog: Optional[str] = dataclasses.field(default=None, kw_only=True)
     s3_data_type: Optional[str] = dataclasses.field(default=None, kw_only=True)
     attributes: Optional[Sequence[str]] = dataclasses.field(default=None, kw_only=True)
@@ -63,7 +70,12 @@ class Records:
     def __post_init__(self):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 (frozen)
         put("uri", check.uri("uri", self.uri))
-        check.one_of("format", self.format, ("files",))
+        if self.format is not None:
+            check.one_of("format", self.format, ("files", *_core.record_formats()))
+        if isinstance(self.columns, str):
+            raise InvalidArgumentError(f"columns={self.columns!r} must be a list of names")
+        if self.columns is not None:
+            put("columns", tuple(str(column) for column in self.columns))
         if self.catalog is not None:
             put("catalog", check.uri("catalog", self.catalog))
         if self.s3_data_type is not None:
@@ -87,7 +99,8 @@ class Records:
 
     def _to_core(self):
         options = _core.RecordsOptions()
-        options.uri, options.format = self.uri, self.format
+        options.uri, options.format = self.uri, self.format or ""
+        options.columns = list(self.columns or ())
         options.catalog = self.catalog or ""
         options.s3_data_type = self.s3_data_type or ""
         options.host, options.hosts = self.host or (0, 1)

@@ -11,12 +11,13 @@ from .clips import VideoClips, skip
 from .errors import InvalidArgumentError
 from .labels import Labels
 from .mix import BlockShuffle, Mix
+from .ops import Op
 from .records import Records
 
 _SCHEMA = "forebay.run/1"
 # Arguments of Loader that bear on which arrays come, and in which order.
 _ARGUMENTS = (
-    "batch_size", "seed", "epochs", "shuffle", "drop_last", "tail", "epoch_samples", "output",
+    "batch_size", "seed", "epochs", "shuffle", "drop_last", "tail", "epoch_samples", "ops", "output",
     "replicas", "on_bad_sample", "content_digest",
 )  # fmt: skip
 _SAMPLERS = ("sampler", "batch_sampler")
@@ -52,7 +53,9 @@ def recreate(cls, run, storage_options, changes):
     if sampler is not None and changes.get(sampler) is None:
         raise InvalidArgumentError(f"run: its order was a {sampler}'s: pass {sampler}=")
     _compare_versions(versions)
-    arguments = {name: _from_json(value, None) for name, value in arguments.items()} | changes
+    arguments = {
+        name: _from_json(value, None) for name, value in arguments.items() if name not in changes
+    } | changes
     loader = cls(_from_json(dataset, storage_options), **arguments)
     try:
         mine = None if loader._join is None else loader._join.checksum
@@ -98,6 +101,10 @@ def _to_json(value):
     if isinstance(value, Mix):
         sources = {name: [_to_json(d), weight] for name, (d, weight) in value.sources.items()}
         return {"kind": "Mix", "sources": sources, "block": value.block}
+    if isinstance(value, Op):
+        return {"kind": "Op", "op": value._kind, "arguments": value._arguments}
+    if callable(value):  # the last op: code is not written down
+        return {"kind": "callable", "name": getattr(value, "__qualname__", repr(value))}
     if type(value).__name__ in _KINDS:
         fields = [f.name for f in dataclasses.fields(value) if f.name != "storage_options"]
         named = {name: _to_json(getattr(value, name)) for name in fields}
@@ -116,6 +123,12 @@ def _from_json(value, storage_options):
         sources = {name: (_from_json(d, storage_options), weight)
                    for name, (d, weight) in value["sources"].items()}  # fmt: skip
         return Mix(sources, block=value["block"])
+    if kind == "Op":
+        return Op(value["op"], value["arguments"])
+    if kind == "callable":
+        raise InvalidArgumentError(
+            f"run: its last op was {value.get('name')!r}: pass ops= with it, as in the run"
+        )
     if kind not in _KINDS:
         raise InvalidArgumentError(f"run: {kind!r} is nothing that this Forebay knows")
     of_store = {}

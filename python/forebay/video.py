@@ -148,22 +148,26 @@ def index(
         source: ``s3://bucket/prefix/``, ``file:///path/`` or a path.
         out: the catalog's URI; None: ``source``/.forebay/catalog.fbc.
         format: ``"video"`` (videos are indexed by range reads), ``"files"`` (every object is a
-            sample; none is read), or ``"auto"``: video, and files where nothing is one.
+            sample; none is read), ``"tar"`` and other formats of shards of records, or ``"auto"``:
+            told by content, and files where it is neither.
         s3_data_type: what ``source`` names, as SageMaker defines it: None: a folder; ``"S3Prefix"``:
             all objects whose keys begin so; ``"ManifestFile"`` or ``"AugmentedManifestFile"``: the
             objects of that list, in its order. The catalog of one lies beside it.
         key_order: of files: ``"bytes"`` of their keys, or as ``"listed"`` by the store.
-        append: of files: those that the catalog has keep their numbers, new ones come behind them.
-            One that has changed or is gone is a PreconditionFailedError.
+        append: not of videos: samples that the catalog has keep their numbers, those of new objects
+            come behind them. An object that has changed or is gone is a PreconditionFailedError.
         verify: of videos: how sync points are checked, ``"none"``, ``"heads"`` or ``"full"``.
 
     Returns a dict: ``catalog_uri``, ``format``, ``objects``, ``videos``, ``frames``,
-    ``bytes_read``, ``dataset_bytes``, ``index_bytes``, ``appended``, ``generations``,
+    ``shards``, ``records``, ``fields`` (name -> how many records have it), ``oddities``,
+    ``warnings``, ``bytes_read``, ``dataset_bytes``, ``index_bytes``, ``appended``, ``generations``,
     ``failures`` (URI -> why), ...
     """
     options = _core.IndexOptions()
     options.out = "" if out is None else check.uri("out", out)
-    options.format = check.one_of("format", format, ("auto", "video", "files"))
+    options.format = check.one_of(
+        "format", format, ("auto", "video", "files", *_core.record_formats())
+    )
     if s3_data_type is not None:
         options.s3_data_type = check.one_of("s3_data_type", s3_data_type, S3_DATA_TYPES)
     options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))

@@ -141,6 +141,8 @@ Status CheckOptions(const IndexOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> RecordFormats() { return engine::RecordFormatNames(); }
+
 Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
                                const IndexOptions& options) {
   FB_RETURN_IF_ERROR(store.Validate());

@@ -1,0 +1,289 @@
+"""What is done to a sample between its bytes and its arrays: ``Loader(ops=[...])``.
+
+torchvision's names and meanings, in C++ without the GIL. Random ops draw from ``fb.rng``'s numbers,
+keyed by (seed, op, epoch, sample): the same on any worker, rank and restart. Which of them are
+bit-equal to what is said in docs/ops.md.
+
+>>> ops = [
+...     fb.ops.decode_image("jpg"),
+...     fb.ops.random_resized_crop(224),
+...     fb.ops.random_horizontal_flip(),
+...     fb.ops.normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)),
+...     fb.ops.to_chw(),
+...     fb.ops.parse_int("cls"),
+... ]
+"""
+
+from __future__ import annotations
+
+import operator
+
+from . import _core
+from .errors import InvalidArgumentError
+
+__all__ = [
+    "Op",
+    "center_crop",
+    "color_jitter",
+    "decode_image",
+    "normalize",
+    "parse_example",
+    "parse_int",
+    "parse_json",
+    "parse_npy",
+    "random_horizontal_flip",
+    "random_resized_crop",
+    "rename",
+    "resize",
+    "select",
+    "to_chw",
+    "to_dtype",
+]
+
+_FILTERS = {
+    "bilinear": "BILINEAR",
+    "bicubic": "BICUBIC",
+    "lanczos": "LANCZOS",
+    "box": "BOX",
+    "opencv_bilinear": "OPENCV_BILINEAR",
+}
+
+
+# What an argument is a list of, where that is no plain value.
+_PARTS = {("ParseJsonOp", "fields"): "JsonField", ("ParseExampleOp", "features"): "ExampleFeature"}
+
+
+class Op:
+    """One op with its arguments. Made by the functions of this module; can be pickled."""
+
+    __slots__ = ("_kind", "_arguments")
+
+    def __init__(self, kind, arguments):
+        self._kind, self._arguments = kind, arguments
+        try:
+            core = self._to_core()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidArgumentError(f"{kind}: {error}") from None
+        _core.validate_op(core)
+
+    def _to_core(self):
+        core = getattr(_core, self._kind)()
+        for name, value in self._arguments.items():
+            part = _PARTS.get((self._kind, name))
+            if part is not None:
+                value = [_fill(getattr(_core, part)(), one) for one in value]
+            elif name == "filter":
+                value = getattr(_core.ResizeFilter, value)
+            setattr(core, name, value)
+        return core
+
+    def __repr__(self):
+        return f"forebay.ops.{_core.describe_op(self._to_core())}"
+
+    def __eq__(self, other):
+        if not isinstance(other, Op):
+            return NotImplemented
+        return (self._kind, self._arguments) == (other._kind, other._arguments)
+
+    def __hash__(self):
+        return hash(repr(self))
+
+    def __reduce__(self):
+        return Op, (self._kind, self._arguments)
+
+
+def _fill(core, values):
+    for name, value in values.items():
+        setattr(core, name, value)
+    return core
+
+
+def _size(name, size):
+    """``(height, width)`` of an int (a square) or a pair."""
+    try:
+        if isinstance(size, (tuple, list)):
+            height, width = size
+        else:
+            height = width = size
+        return operator.index(height), operator.index(width)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"{name}={size!r} must be an int or (height, width)") from None
+
+
+def _filter(interpolation):
+    name = getattr(interpolation, "value", interpolation)  # torchvision's InterpolationMode
+    if name not in _FILTERS:
+        raise InvalidArgumentError(
+            f"interpolation={interpolation!r} must be one of {', '.join(_FILTERS)}"
+        )
+    return _FILTERS[name]
+
+
+def _floats(name, values):
+    try:
+        return [float(value) for value in values]
+    except TypeError:
+        raise InvalidArgumentError(f"{name}={values!r} must be a sequence of numbers") from None
+
+
+def _range(name, pair):
+    values = _floats(name, pair)
+    if len(values) != 2:
+        raise InvalidArgumentError(f"{name}={pair!r} must be two numbers")
+    return values
+
+
+def _shape(shape):
+    if isinstance(shape, int):
+        shape = (shape,)
+    try:
+        return [operator.index(size) for size in shape]
+    except TypeError:
+        raise InvalidArgumentError(f"shape={shape!r} must be a sequence of ints") from None
+
+
+def decode_image(field="jpg", mode="RGB", *, orientation="ignore", pixels_max=178_956_970):
+    """JPEG, PNG or WebP (told by content) in ``field`` -> an image of that name, uint8 HWC.
+
+    Args:
+        mode: ``"RGB"`` or ``"L"`` (grey), as PIL's ``convert``; ``"unchanged"``: as the file is.
+        orientation: of EXIF: ``"ignore"``, as torchvision and PIL do, or ``"apply"``, as OpenCV does.
+        pixels_max: larger images are bad samples.
+    """
+    return Op(
+        "DecodeImageOp",
+        {
+            "field": str(field),
+            "mode": str(mode),
+            "orientation": str(orientation),
+            "pixels_max": operator.index(pixels_max),
+        },
+    )
+
+
+def resize(size, interpolation="bilinear"):
+    """To ``(height, width)``, or an int: the shorter side's; the longer is ``int(size * l / s)``.
+
+    Antialiased, as PIL's and torchvision's; ``"opencv_bilinear"``: as OpenCV's, not antialiased.
+    """
+    if isinstance(size, (tuple, list)) and len(size) == 2:
+        height, width = _size("size", size)
+    else:
+        (height, _), width = _size("size", size[0] if isinstance(size, (tuple, list)) else size), 0
+    return Op(
+        "ResizeOp", {"height": height, "width": width, "filter": _filter(interpolation)}
+    )
+
+
+def center_crop(size):
+    """The middle ``(height, width)``, or an int for a square; 0 where the image is smaller."""
+    height, width = _size("size", size)
+    return Op("CenterCropOp", {"height": height, "width": width})
+
+
+def random_resized_crop(
+    size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation="bilinear"
+):
+    """A random area and aspect ratio of the image, resized to ``size``; cropped first."""
+    height, width = _size("size", size)
+    return Op(
+        "RandomResizedCropOp",
+        {
+            "height": height,
+            "width": width,
+            "scale": _range("scale", scale),
+            "ratio": _range("ratio", ratio),
+            "filter": _filter(interpolation),
+        },
+    )
+
+
+def random_horizontal_flip(p=0.5):
+    """Mirrored with probability ``p``."""
+    return Op("RandomHorizontalFlipOp", {"p": float(p)})
+
+
+def color_jitter(brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0):
+    """Factors drawn from ``[max(0, 1 - x), 1 + x]``, the hue's shift from ``[-hue, hue]``."""
+    return Op(
+        "ColorJitterOp",
+        {
+            "brightness": float(brightness),
+            "contrast": float(contrast),
+            "saturation": float(saturation),
+            "hue": float(hue),
+        },
+    )
+
+
+def normalize(mean, std):
+    """``(x / 255 - mean) / std`` of uint8, ``(x - mean) / std`` of floats, by channel; float32."""
+    return Op("NormalizeOp", {"mean": _floats("mean", mean), "std": _floats("std", std)})
+
+
+def to_chw():
+    """HWC -> CHW."""
+    return Op("ToChwOp", {})
+
+
+def to_dtype(dtype, scale=False):
+    """``"uint8"``, ``"float32"``, ``"float16"`` or ``"bfloat16"``; ``scale``: x / 255 of uint8."""
+    name = str(dtype).removeprefix("torch.")
+    return Op("ToDtypeOp", {"dtype": name, "scale": bool(scale)})
+
+
+def parse_int(field="cls"):
+    """Decimal text in ``field`` (WebDataset's ``.cls``, ``.index``, ``.id``) -> int64 ``[B]``."""
+    return Op("ParseIntOp", {"field": str(field)})
+
+
+def parse_npy(field="npy", *, dtype="float32", shape):
+    """A ``.npy`` file in ``field``, of this dtype and shape -> an array. Pickles are refused."""
+    return Op(
+        "ParseNpyOp", {"field": str(field), "dtype": str(dtype), "shape": _shape(shape)}
+    )
+
+
+def parse_json(field="json", **fields):
+    """Numbers of a JSON document: ``parse_json("json", label="/label", box=("/box", "float32", 4))``.
+
+    Each keyword is an array's name; its value a JSON pointer (RFC 6901), or (pointer, dtype), or
+    (pointer, dtype, shape). dtypes: ``"int64"``, ``"float32"``, ``"float64"``, ``"bool"``.
+    """
+    parts = []
+    for name, what in fields.items():
+        what = (what,) if isinstance(what, str) else tuple(what)
+        pointer, dtype, shape = (what + ("int64", ())[len(what) - 1 :])[:3]
+        parts.append(
+            {"pointer": str(pointer), "name": name, "dtype": str(dtype), "shape": _shape(shape)}
+        )
+    return Op("ParseJsonOp", {"field": str(field), "fields": parts})
+
+
+def parse_example(features, field="data"):
+    """Features of a ``tf.train.Example`` -> arrays.
+
+    Args:
+        features: key -> dtype, or (dtype, shape), or (dtype, shape, default). dtypes: ``"int64"``,
+            ``"float32"``, and ``"bytes"``: one value, a field for later ops such as
+            ``decode_image``. Without a default a sample that lacks the feature is bad.
+    """
+    parts = []
+    for key, what in dict(features).items():
+        what = (what,) if isinstance(what, str) else tuple(what)
+        dtype, shape, default = (what + ((), None)[len(what) - 1 :])[:3]
+        part = {"key": str(key), "dtype": str(dtype), "shape": _shape(shape)}
+        if default is not None:
+            part |= {"has_default": True, "default_value": float(default)}
+        parts.append(part)
+    return Op("ParseExampleOp", {"field": str(field), "features": parts})
+
+
+def select(*fields):
+    """Only these fields or arrays go on."""
+    return Op("SelectOp", {"fields": [str(field) for field in fields]})
+
+
+def rename(field, name):
+    """``field``, by another name from here on."""
+    return Op("RenameOp", {"field": str(field), "name": str(name)})
