@@ -115,6 +115,8 @@ def _to_json(value):
 
 
 def _from_json(value, storage_options):
+    if isinstance(value, list):
+        return [_from_json(item, None) for item in value]
     if not isinstance(value, dict):
         return value
     value = dict(value)

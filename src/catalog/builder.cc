@@ -91,6 +91,8 @@ void AddUp(const Scanned& one, BuildReport* report) {
     Warn(&report->warnings, one.object.key, warning);
 }
 
+}  // namespace
+
 bool IsNamedLikeVideo(std::string_view key) {
   constexpr std::string_view kEndings[] = {".mp4", ".mkv", ".mov", ".avi",  ".webm",
                                            ".ts",  ".m4v", ".mpg", ".m2ts", ".mpeg",
@@ -100,6 +102,8 @@ bool IsNamedLikeVideo(std::string_view key) {
     return std::ranges::equal(one, end, [](char a, char b) { return a == (b | 0x20) || a == b; });
   });
 }
+
+namespace {
 
 // Whether one of a few objects is a video, or might be.
 bool SomeAreVideos(const store::SyncStore& store, const std::vector<store::ObjectInfo>& objects,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/catalog.h"
@@ -43,6 +44,9 @@ struct BuildReport {
   uint64_t index_bytes = 0;  // of the catalog file
   std::vector<std::string> warnings;
 };
+
+// By the ending of its name.
+bool IsNamedLikeVideo(std::string_view key);
 
 // Every object under `prefix` of `store`. Errors: listing failed, no video found, cancelled; a bad
 // object is an entry with an error, never a failure of the whole.

@@ -103,11 +103,14 @@ Status RecordsFile::ParseIndex() {
   source_uri_ = in.Text();
   format_ = in.Text();
   format_options_ = in.Text();
-  fields_.resize(std::min(in.Count(3), kFieldsMost));
+  fields_.resize(std::min(in.Count(5), kFieldsMost));
   for (FieldInfo& field : fields_) {
     field.name = in.Text();
     field.records = in.Varint();
     field.bytes_max = in.Varint();
+    field.dtype = in.Text();
+    field.shape.resize(in.Count(1));
+    for (int64_t& size : field.shape) size = static_cast<int64_t>(in.Varint());
   }
   range_max_ = in.Varint();
   FB_RETURN_IF_ERROR(ParseGenerations(in));

@@ -21,6 +21,9 @@ struct FieldInfo {
   std::string name;
   uint64_t records = 0;    // that have it
   uint64_t bytes_max = 0;  // the longest one's
+  // Where all of them are arrays of one type and shape; "": bytes.
+  std::string dtype = "";
+  std::vector<int64_t> shape = {};
 };
 
 // Immutable, shared by any number of threads.

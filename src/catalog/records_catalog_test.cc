@@ -41,6 +41,10 @@ MadeShard SomeShard(Random& random, size_t number, size_t records) {
     at += random.NextBelow(3) * 16;
     record.range.end = at;
     if (random.NextBelow(8) == 0) at += uint64_t{1} << 33;
+    if (!record.fields.empty()) {
+      record.fields[0].dtype = "float32";
+      record.fields[0].shape = {static_cast<int64_t>(random.NextBelow(2) + 1)};
+    }
     shard.records.push_back(std::move(record));
   }
   shard.entry = {fmt::format("shard-{:05}.tar", number), at + 1024, fmt::format("etag{}", number),
@@ -146,6 +150,29 @@ TEST(RecordsCatalog, counts_what_fields_there_are_and_bounds_their_bytes) {
   const auto f0 = std::ranges::find(catalog->fields(), "f0", &FieldInfo::name);
   ASSERT_NE(f0, catalog->fields().end());
   EXPECT_EQ(f0->records, with_f0);
+}
+
+TEST(RecordsCatalog, says_of_a_field_what_all_its_values_are) {
+  RecordsWriter writer("s3://bucket/", "npy", "");
+  ASSERT_TRUE(writer.AddShard({"a.npy", 100, "", ""}).ok());
+  const auto field = [](uint64_t at, const char* name, const char* dtype,
+                        std::vector<int64_t> shape) {
+    return FoundField{name, {at, at + 4}, 4, {}, dtype, std::move(shape)};
+  };
+  ASSERT_TRUE(
+      writer.Add({"", {0, 8}, {field(0, "same", "int32", {}), field(4, "mixed", "int32", {1})}})
+          .ok());
+  ASSERT_TRUE(
+      writer.Add({"", {8, 16}, {field(8, "same", "int32", {}), field(12, "mixed", "int32", {})}})
+          .ok());
+  const auto catalog = Opened(*writer.Finish());
+  EXPECT_EQ(catalog->fields()[0].dtype, "int32");
+  EXPECT_EQ(catalog->fields()[1].dtype, "");
+  RecordsWriter again("s3://bucket/", "npy", "");
+  ASSERT_TRUE(again.Continue(*catalog).ok());
+  ASSERT_TRUE(again.AddShard({"b.npy", 100, "", ""}).ok());
+  ASSERT_TRUE(again.Add({"", {0, 4}, {field(0, "same", "int32", {})}}).ok());
+  EXPECT_EQ(Opened(*again.Finish())->fields()[0].dtype, "int32");
 }
 
 TEST(RecordsCatalog, grows_by_generations_without_altering_the_past) {

@@ -20,7 +20,9 @@ RecordsWriter::RecordsWriter(std::string source_uri, std::string format, std::st
 // Packed again rather than copied: packing is a function of the entries, so the blocks come out the
 // same.
 Status RecordsWriter::Continue(const RecordsCatalog& earlier) {
-  for (const FieldInfo& field : earlier.fields()) (void)FieldOf(field.name);
+  for (const FieldInfo& field : earlier.fields()) {
+    (void)FieldOf({.name = field.name, .range = {}, .dtype = field.dtype, .shape = field.shape});
+  }
   for (size_t g = 0; g < earlier.generations().size(); ++g) {
     const Generation& generation = earlier.generations()[g];
     while (shards_.size() < earlier.ShardsOf(g)) {
@@ -50,10 +52,18 @@ Status RecordsWriter::AddShard(FileEntry shard) {
   return {};
 }
 
-uint32_t RecordsWriter::FieldOf(const std::string& name) {
+uint32_t RecordsWriter::FieldOf(const format::FoundField& found) {
   const auto [it, added] =
-      field_numbers_.try_emplace(name, static_cast<uint32_t>(field_numbers_.size()));
-  if (added) fields_.push_back({.name = name});
+      field_numbers_.try_emplace(found.name, static_cast<uint32_t>(field_numbers_.size()));
+  if (added) {
+    fields_.push_back({.name = found.name, .dtype = found.dtype, .shape = found.shape});
+    return it->second;
+  }
+  FieldInfo& info = fields_[it->second];
+  if (info.dtype != found.dtype || info.shape != found.shape) {
+    info.dtype = "";  // they are not all alike
+    info.shape.clear();
+  }
   return it->second;
 }
 
@@ -78,7 +88,7 @@ Status RecordsWriter::Add(const format::FoundRecord& record) {
       return Status(Code::kResourceExhausted, fmt::format("{}: more than {} different fields",
                                                           shards_.back().key, kFieldsMost));
     }
-    entry.fields.push_back({FieldOf(field.name), field.range, field.bytes, field.crc32c});
+    entry.fields.push_back({FieldOf(field), field.range, field.bytes, field.crc32c});
   }
   last_end_ = record.range.end;
   return Append(std::move(entry), record.key);
@@ -155,6 +165,9 @@ Result<std::vector<std::byte>> RecordsWriter::Finish() {
     index.Text(field.name);
     index.Varint(field.records);
     index.Varint(field.bytes_max);
+    index.Text(field.dtype);
+    index.Varint(field.shape.size());
+    for (const int64_t size : field.shape) index.Varint(static_cast<uint64_t>(size));
   }
   index.Varint(range_max_);
   index.Varint(segments_.size());

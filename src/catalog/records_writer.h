@@ -34,7 +34,7 @@ class RecordsWriter {
     uint64_t records, blocks, shards;
     std::string hash;
   };
-  uint32_t FieldOf(const std::string& name);
+  uint32_t FieldOf(const format::FoundField& found);
   Status Append(RecordEntry entry, std::string key);
   void CloseBlock();
   void CloseGeneration();

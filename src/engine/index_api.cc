@@ -158,13 +158,15 @@ Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& st
   if (options.append || options.format == "files" || job.type != catalog::DataType::kFolder) {
     return BuildFilesIndex(job, options);
   }
+  // Containers of records tell what they are more surely than video does.
+  if (options.format == "auto") {
+    FB_ASSIGN_OR_RETURN(const std::string format, engine::FormatOfObjects(job));
+    if (!format.empty()) return engine::BuildRecordsIndex(job, options, format);
+  }
   uint64_t objects = 0;
   auto videos = BuildVideos(job, options, &objects);
   const bool none = videos.code() == Code::kNotFound && objects > 0;
-  if (!none || options.format != "auto") return videos;
-  FB_ASSIGN_OR_RETURN(const std::string format, engine::FormatOfObjects(job));
-  return format.empty() ? BuildFilesIndex(job, options)
-                        : engine::BuildRecordsIndex(job, options, format);
+  return none && options.format == "auto" ? BuildFilesIndex(job, options) : std::move(videos);
 }
 
 }  // namespace forebay

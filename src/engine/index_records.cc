@@ -88,14 +88,17 @@ Result<std::string> FormatOfCatalog(const IndexJob& job) {
 Result<std::string> FormatOfObjects(const IndexJob& job) {
   const store::SyncStore store(job.from);
   std::vector<store::ObjectInfo> objects;
+  bool video = false;
   catalog::Listing listing;
   FB_RETURN_IF_ERROR(catalog::ListDataset(
       store, job.prefix,
       [&](const store::ObjectInfo& info) {
         objects.push_back(info);
-        return objects.size() < kListed;
+        video = video || catalog::IsNamedLikeVideo(info.key);
+        return objects.size() < kListed && !video;
       },
       &listing));
+  if (video) return std::string();
   std::string found, by;
   const size_t probed = std::min(kProbed, objects.size());
   for (size_t k = 0; k < probed; ++k) {

@@ -4,51 +4,171 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "format/lines.h"
+#include "format/litdata.h"
+#include "format/mds.h"
+#include "format/mds_json.h"
+#include "format/npy.h"
+#include "format/recordio.h"
 #include "format/tar.h"
+#include "format/tfrecord.h"
 
 namespace forebay::engine {
 namespace {
 
 using catalog::RecordFormat;
+using format::Kind;
+using format::OnRecord;
+using format::ScanReport;
+using format::Shard;
+
+constexpr uint64_t kMdsHeadMost = 16ULL << 20;  // of the text that describes the columns
 
 struct Known {
   std::string name;
+  Kind kind = Kind::kUnknown;  // of its shards, by content
+  bool found = true;           // what "auto" takes such shards for
   RecordFormat format;
 };
 
-// A tar header has a checksum of its own: the sum of its bytes, with spaces in its place.
-Result<bool> IsTar(const format::Shard& shard) {
-  constexpr size_t kHeader = 512, kSum = 148, kSumBytes = 8;
-  if (shard.size < kHeader) return false;
-  std::vector<std::byte> head(kHeader);
-  FB_RETURN_IF_ERROR(shard.read({0, kHeader}, head));
-  uint64_t sum = 0;
-  for (size_t i = 0; i < kHeader; ++i) {
-    sum += i >= kSum && i < kSum + kSumBytes ? ' ' : static_cast<uint8_t>(head[i]);
+template <class Options, auto scan>
+Known Plain(std::string name, Kind kind) {
+  RecordFormat format{.name = name};
+  format.scan = [](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+    return scan(shard, Options(), on_record, report);
+  };
+  return {std::move(name), kind, true, std::move(format)};
+}
+
+// What MXNet's image records say beside the image are numbers.
+void TypeImageFields(format::FoundRecord& record) {
+  for (format::FoundField& field : record.fields) {
+    if (field.name == "id") field.dtype = "int64";
+    if (field.name != "label") continue;
+    field.dtype = "float32";
+    const auto labels = static_cast<int64_t>(field.bytes / sizeof(float));
+    if (labels != 1) field.shape = {labels};
   }
-  uint64_t declared = 0;
-  for (const char c : AsText(ByteView(head).subspan(kSum, kSumBytes))) {
-    if (c >= '0' && c <= '7') declared = declared * 8 + static_cast<uint64_t>(c - '0');
+}
+
+Known RecordIo(std::string name, format::RecordIoOptions::Multipart multipart,
+               format::RecordIoOptions::Payload payload) {
+  const bool mxnet = multipart == format::RecordIoOptions::Multipart::kMxnet;
+  const bool image = payload == format::RecordIoOptions::Payload::kImage;
+  RecordFormat format{.name = name, .options = mxnet ? "multipart=mxnet" : "multipart=sagemaker"};
+  format.scan = [multipart, payload](const Shard& shard, const OnRecord& on_record,
+                                     ScanReport* report) {
+    format::RecordIoOptions options;
+    options.multipart = multipart;
+    options.payload = payload;
+    const auto typed = [&](format::FoundRecord record) {
+      TypeImageFields(record);
+      return on_record(std::move(record));
+    };
+    return format::ScanRecordIo(shard, options, typed, report);
+  };
+  return {std::move(name), Kind::kRecordIo, mxnet && !image, std::move(format)};
+}
+
+// Rows are arrays of the type and shape that the file's head says, where nothing has to be swapped.
+Status ScanRows(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+  std::vector<std::byte> head(std::min(shard.size, format::kMaxNpyHeadBytes));
+  FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
+  FB_ASSIGN_OR_RETURN(const format::NpyHeader header,
+                      format::ParseNpyHeader(head, {shard.name, 0}));
+  std::vector<int64_t> shape;
+  for (size_t i = 1; i < header.shape.size(); ++i) {
+    shape.push_back(static_cast<int64_t>(header.shape[i]));
   }
-  return sum == declared;
+  constexpr std::string_view kTypes[] = {"bool",    "uint8",   "int32",  "int64",
+                                         "float16", "float32", "float64"};
+  const bool typed =
+      !header.big_endian && std::ranges::find(kTypes, header.dtype) != std::end(kTypes);
+  const auto with_type = [&](format::FoundRecord record) {
+    for (format::FoundField& field : record.fields) {
+      if (!typed) break;
+      field.dtype = header.dtype;
+      field.shape = shape;
+    }
+    return on_record(std::move(record));
+  };
+  return format::ScanNpy(shard, {}, with_type, report);
+}
+
+// MosaicML's encodings of numbers -> what NumPy calls them; "": kept as bytes.
+std::string_view TypeOfMds(std::string_view encoding) {
+  constexpr std::string_view kSame[] = {"uint8", "int32", "int64", "float16", "float32", "float64"};
+  if (encoding == "int") return "int64";
+  const auto same = std::ranges::find(kSame, encoding);
+  return same == std::end(kSame) ? std::string_view() : *same;
+}
+
+// The columns that the shard's head describes: a number of samples, their offsets, a JSON text.
+Result<std::vector<format::MdsColumn>> MdsColumnsOf(const Shard& shard) {
+  uint32_t head[2] = {};  // the number of samples, and where the first begins
+  if (shard.size < sizeof(head)) return std::vector<format::MdsColumn>();
+  FB_RETURN_IF_ERROR(shard.read({0, sizeof(head)}, std::as_writable_bytes(std::span(head))));
+  const uint64_t text = sizeof(uint32_t) * (uint64_t{head[0]} + 2);
+  if (head[1] < text || head[1] > shard.size || head[1] - text > kMdsHeadMost) {
+    return std::vector<format::MdsColumn>();  // the scan says what is wrong
+  }
+  std::vector<std::byte> json(head[1] - text);
+  FB_RETURN_IF_ERROR(shard.read({text, head[1]}, json));
+  return format::ParseMdsConfig(AsText(json), {shard.name, text});
+}
+
+Status ScanColumns(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+  FB_ASSIGN_OR_RETURN(const std::vector<format::MdsColumn> columns, MdsColumnsOf(shard));
+  const auto typed = [&](format::FoundRecord record) {
+    for (format::FoundField& field : record.fields) {
+      const auto column = std::ranges::find(columns, field.name, &format::MdsColumn::name);
+      if (column != columns.end()) field.dtype = TypeOfMds(column->encoding);
+    }
+    return on_record(std::move(record));
+  };
+  return format::ScanMds(shard, {}, typed, report);
+}
+
+std::vector<Known> MakeAll() {
+  using Multipart = format::RecordIoOptions::Multipart;
+  using Payload = format::RecordIoOptions::Payload;
+  std::vector<Known> known;
+  known.push_back(Plain<format::TarOptions, format::ScanTar>("tar", Kind::kTar));
+  known.push_back(
+      Plain<format::TfRecordOptions, format::ScanTfRecord>("tfrecord", Kind::kTfRecord));
+  known.push_back(RecordIo("recordio", Multipart::kMxnet, Payload::kRaw));
+  known.push_back(RecordIo("recordio-image", Multipart::kMxnet, Payload::kImage));
+  known.push_back(RecordIo("recordio-protobuf", Multipart::kSageMaker, Payload::kRaw));
+  known.push_back({"mds", Kind::kMds, true, {.name = "mds", .scan = ScanColumns}});
+  known.push_back(Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl));
+  known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv));
+  known.push_back(Plain<format::LitDataOptions, format::ScanLitData>("litdata", Kind::kLitData));
+  known.push_back({"npy", Kind::kNpy, true, {.name = "npy", .scan = ScanRows}});
+  known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
+  for (Known& one : known) {
+    one.format.is_shard = [kind = one.kind](const Shard& shard) -> Result<bool> {
+      FB_ASSIGN_OR_RETURN(const Kind found, KindOf(shard));
+      return found == kind;
+    };
+  }
+  return known;
 }
 
 const std::vector<Known>& All() {
-  static const std::vector<Known> all = [] {
-    std::vector<Known> known;
-    known.push_back(
-        {"tar",
-         {.name = "tar", .is_shard = IsTar, .scan = [](const auto& shard, const auto& on, auto* r) {
-            return format::ScanTar(shard, {}, on, r);
-          }}});
-    return known;
-  }();
+  static const std::vector<Known> all = MakeAll();
   return all;
 }
 
 }  // namespace
+
+Result<Kind> KindOf(const Shard& shard) {
+  std::vector<std::byte> head(std::min<uint64_t>(shard.size, format::kSniffBytes));
+  if (!head.empty()) FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
+  return format::Sniff(head, shard.size, shard.name);
+}
 
 const std::vector<std::string>& RecordFormatNames() {
   static const std::vector<std::string> names = [] {
@@ -66,10 +186,10 @@ Result<RecordFormat> RecordFormatOf(const std::string& name) {
                                                     fmt::join(RecordFormatNames(), ", ")));
 }
 
-Result<std::string> FormatOfShard(const format::Shard& shard) {
+Result<std::string> FormatOfShard(const Shard& shard) {
+  FB_ASSIGN_OR_RETURN(const Kind kind, KindOf(shard));
   for (const Known& one : All()) {
-    FB_ASSIGN_OR_RETURN(const bool is, one.format.is_shard(shard));
-    if (is) return one.name;
+    if (one.kind == kind && one.found) return one.name;
   }
   return std::string();
 }

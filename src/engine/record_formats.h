@@ -6,9 +6,12 @@
 
 #include "catalog/records_builder.h"
 #include "forebay/status.h"
+#include "format/sniff.h"
 
 namespace forebay::engine {
 
+// What a shard is by its first bytes.
+Result<format::Kind> KindOf(const format::Shard& shard);
 // As in IndexOptions::format.
 const std::vector<std::string>& RecordFormatNames();
 // Errors: kInvalidArgument naming those there are.

@@ -6,16 +6,50 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "format/recordio.h"
+#include "format/tfrecord.h"
 
 namespace forebay::feed {
 namespace {
 
-// Formats whose fields lie in the shard as they are: the catalog says where.
+// What has to be taken off or out of a field's range. `scratch` may hold the result.
+using Unframe = Result<ByteView> (*)(const catalog::RecordEntry& record,
+                                     const catalog::RecordField& field, const std::string& name,
+                                     ByteView range, std::vector<std::byte>& scratch);
+
+Result<ByteView> AsItIs(const catalog::RecordEntry&, const catalog::RecordField&,
+                        const std::string&, ByteView range, std::vector<std::byte>&) {
+  return range;
+}
+
+Result<ByteView> OfTfRecord(const catalog::RecordEntry&, const catalog::RecordField& field,
+                            const std::string&, ByteView range, std::vector<std::byte>&) {
+  return format::OpenTfRecord(range, {.shard = "", .offset = field.range.offset});
+}
+
+// The fields of a record of one part are ranges of their own.
+template <format::RecordIoOptions::Multipart multipart>
+Result<ByteView> OfRecordIo(const catalog::RecordEntry& record, const catalog::RecordField& field,
+                            const std::string& name, ByteView range,
+                            std::vector<std::byte>& scratch) {
+  if (field.range != record.range) return range;
+  const format::Place place{.shard = "", .offset = record.range.offset};
+  FB_ASSIGN_OR_RETURN(const ByteView payload,
+                      format::OpenRecordIo(range, multipart, &scratch, place));
+  if (name == "data") return payload;
+  FB_ASSIGN_OR_RETURN(const format::ImageRecord image, format::OpenImageRecord(payload, place));
+  if (name == "image") return image.image;
+  if (name == "label") return image.labels;
+  constexpr size_t kIdAt = 8;  // behind flag and label
+  return payload.subspan(kIdAt, sizeof(image.id));
+}
+
+// Formats whose fields are ranges of the shard, which the catalog says, maybe framed.
 class PlainFields : public RecordFields {
  public:
-  explicit PlainFields(const catalog::RecordsCatalog& catalog) {
+  PlainFields(const catalog::RecordsCatalog& catalog, Unframe unframe) : unframe_(unframe) {
     for (const catalog::FieldInfo& field : catalog.fields()) {
-      fields_.push_back({.name = field.name, .dtype = "", .shape = {}});
+      fields_.push_back({.name = field.name, .dtype = field.dtype, .shape = field.shape});
       everywhere_.push_back(field.records == catalog.count());
     }
   }
@@ -42,7 +76,10 @@ class PlainFields : public RecordFields {
   class Opener : public RecordOpener {
    public:
     Opener(const PlainFields& owner, std::vector<bool> needed)
-        : owner_(owner), needed_(std::move(needed)), scratch_(needed_.size()) {}
+        : owner_(owner),
+          needed_(std::move(needed)),
+          scratch_(needed_.size()),
+          joined_(needed_.size()) {}
 
     Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
                 std::span<ByteView> fields) override {
@@ -53,23 +90,33 @@ class PlainFields : public RecordFields {
         if (field == nullptr) {
           return Status(Code::kDataLoss, fmt::format("it has no '{}'", name));
         }
-        FB_ASSIGN_OR_RETURN(fields[i], bytes.Contiguous(field->range, scratch_[i]));
-        if (!field->crc32c) continue;
-        const uint32_t found = Crc32c(fields[i]);
-        if (found == *field->crc32c) continue;
-        return Status(Code::kDataLoss,
-                      fmt::format("'{}' has CRC-32C {:08x}, {:08x} when it was indexed", name,
-                                  found, *field->crc32c),
-                      {.offset = static_cast<int64_t>(field->range.offset),
-                       .end = static_cast<int64_t>(field->range.end)});
+        FB_ASSIGN_OR_RETURN(const ByteView range, bytes.Contiguous(field->range, scratch_[i]));
+        if (field->crc32c) FB_RETURN_IF_ERROR(CheckSum(*field, name, range));
+        FB_ASSIGN_OR_RETURN(fields[i], owner_.unframe_(record, *field, name, range, joined_[i]));
+        if (fields[i].size() != field->bytes) {
+          return Status(Code::kDataLoss, fmt::format("'{}' has {} bytes, {} when it was indexed",
+                                                     name, fields[i].size(), field->bytes));
+        }
       }
       return {};
     }
 
    private:
+    static Status CheckSum(const catalog::RecordField& field, const std::string& name,
+                           ByteView range) {
+      const uint32_t found = Crc32c(range);
+      if (found == *field.crc32c) return {};
+      return Status(Code::kDataLoss,
+                    fmt::format("'{}' has CRC-32C {:08x}, {:08x} when it was indexed", name, found,
+                                *field.crc32c),
+                    {.offset = static_cast<int64_t>(field.range.offset),
+                     .end = static_cast<int64_t>(field.range.end)});
+    }
+
     const PlainFields& owner_;
     std::vector<bool> needed_;
     std::vector<std::vector<std::byte>> scratch_;  // of each field
+    std::vector<std::vector<std::byte>> joined_;   // of those whose parts were joined
   };
 
   static const catalog::RecordField* Find(const catalog::RecordEntry& record, size_t field) {
@@ -77,20 +124,43 @@ class PlainFields : public RecordFields {
     return it == record.fields.end() ? nullptr : &*it;
   }
 
+  Unframe unframe_;
   std::vector<ops::InputField> fields_;
   std::vector<bool> everywhere_;
+};
+
+struct Known {
+  std::string_view format, options;
+  Unframe unframe;
+};
+
+using Multipart = format::RecordIoOptions::Multipart;
+constexpr Known kKnown[] = {
+    {"tar", "", AsItIs},
+    {"tfrecord", "", OfTfRecord},
+    {"recordio", "multipart=mxnet", OfRecordIo<Multipart::kMxnet>},
+    {"recordio-image", "multipart=mxnet", OfRecordIo<Multipart::kMxnet>},
+    {"recordio-protobuf", "multipart=sagemaker", OfRecordIo<Multipart::kSageMaker>},
+    {"mds", "", AsItIs},
+    {"jsonl", "", AsItIs},
+    {"csv", "", AsItIs},
+    {"npy", "", AsItIs},
+    {"npz", "", AsItIs},
+    {"litdata", "", AsItIs},
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const RecordFields>> RecordFields::Make(
     const catalog::RecordsCatalog& catalog) {
-  if (catalog.format() == "tar") {
-    return std::shared_ptr<const RecordFields>(std::make_shared<PlainFields>(catalog));
+  for (const Known& known : kKnown) {
+    if (known.format != catalog.format() || known.options != catalog.format_options()) continue;
+    return std::shared_ptr<const RecordFields>(
+        std::make_shared<PlainFields>(catalog, known.unframe));
   }
-  return Status(
-      Code::kUnimplemented,
-      fmt::format("a catalog of format '{}': this Forebay does not know it", catalog.format()));
+  return Status(Code::kUnimplemented,
+                fmt::format("a catalog of format '{}' {}: this Forebay does not know it",
+                            catalog.format(), catalog.format_options()));
 }
 
 }  // namespace forebay::feed

@@ -30,6 +30,10 @@ struct FoundField {
   ByteRange range;     // in the shard: what has to be read for it
   uint64_t bytes = 0;  // of the field itself; not range.size() where framing has to be taken out
   std::optional<uint32_t> crc32c = {};  // of the bytes of `range`, where the scan saw them
+  // Of numbers in C order, little-endian: their type, as NumPy says, and the array's shape. "":
+  // bytes.
+  std::string dtype = "";
+  std::vector<int64_t> shape = {};
 };
 
 struct FoundRecord {

@@ -1,0 +1,205 @@
+"""Each format of shards, written by its definition, comes back through a loader record by record."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+import forebay as fb
+
+GETS = 'forebay_store_requests_total{op="get",code="ok"}'
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def tfrecord(records):
+    out = b""
+    for data in records:
+        length = struct.pack("<Q", len(data))
+        out += length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
+    return out
+
+
+def recordio(records, join=b""):
+    """A payload is cut into parts where it is a list."""
+    out = b""
+    for parts in records:
+        parts = [parts] if isinstance(parts, bytes) else parts
+        for i, part in enumerate(parts):
+            flag = 0 if len(parts) == 1 else 1 if i == 0 else 3 if i == len(parts) - 1 else 2
+            out += struct.pack("<II", 0xCED7230A, flag << 29 | len(part)) + part
+            out += b"\0" * (-len(part) % 4)
+    return out
+
+
+def mds(samples):
+    """One column of bytes and one of int."""
+    config = json.dumps({"column_encodings": ["bytes", "int"], "column_names": ["data", "n"],
+                         "column_sizes": [None, 8], "compression": None, "format": "mds",
+                         "hashes": [], "size_limit": None, "version": 2}, sort_keys=True).encode()  # fmt: skip
+    bodies = [struct.pack("<I", len(d)) + d + struct.pack("<q", n) for d, n in samples]
+    at = 4 + 4 * (len(bodies) + 1) + len(config)
+    offsets = [at]
+    for body in bodies:
+        offsets.append(offsets[-1] + len(body))
+    return struct.pack(f"<{len(bodies) + 2}I", len(bodies), *offsets) + config + b"".join(bodies)
+
+
+def payloads(count=300, seed=1):
+    rng = np.random.default_rng(seed)
+    return [rng.bytes(int(rng.integers(0, 400))) for _ in range(count)]
+
+
+def everything(folder, shuffle, **more):
+    """Sample -> its bytes, and how many GETs that took."""
+    records = fb.Records(str(folder), **more)
+    got = {}
+    with fb.Loader(records, batch_size=16, epochs=1, shuffle=shuffle, tail="ragged", seed=2) as batches:
+        for batch in batches:
+            for row, number in enumerate(batch["_sample"]):
+                a, b = batch["offsets"][row : row + 2]
+                assert int(number) not in got
+                got[int(number)] = bytes(batch["bytes"][a:b])
+        return [got[n] for n in range(len(got))], batches.metrics()[GETS]
+
+
+CASES = {
+    "tfrecord": (lambda data: tfrecord(data), lambda data: data),
+    "recordio": (lambda data: recordio(data), lambda data: data),
+    "jsonl": (
+        lambda data: b"".join(json.dumps({"n": d.hex()}).encode() + b"\n" for d in data),
+        lambda data: [json.dumps({"n": d.hex()}).encode() for d in data],
+    ),
+}
+
+
+@pytest.mark.parametrize("format", CASES)
+@pytest.mark.parametrize("shuffle", [True, False, fb.BlockShuffle(window=2)])
+def test_records_come_as_they_were_written(tmp_path, format, shuffle):
+    write, expected = CASES[format]
+    shards = [payloads(200, seed) for seed in range(3)]
+    for number, data in enumerate(shards):
+        (tmp_path / f"{number}.bin").write_bytes(write(data))
+    report = fb.index(str(tmp_path))
+    assert report["format"] == format and report["records"] == 600, report
+    got, gets = everything(tmp_path, shuffle)
+    assert got == [record for data in shards for record in expected(data)]
+    if shuffle is not True:
+        assert gets <= 6  # of 600 records
+
+
+def test_parts_of_recordio_are_joined_as_the_format_says(tmp_path):
+    whole, parts = b"whole record", [b"AAAA", b"BBBB", b"C"]
+    (tmp_path / "a.rec").write_bytes(recordio([whole, parts, b""]))
+    magic = struct.pack("<I", 0xCED7230A)
+    fb.index(str(tmp_path), format="recordio")
+    assert everything(tmp_path, False)[0] == [whole, magic.join(parts), b""]
+    fb.index(str(tmp_path), format="recordio-protobuf")
+    assert everything(tmp_path, False)[0] == [whole, b"".join(parts), b""]
+    with pytest.raises(fb.InvalidArgumentError, match="recordio-protobuf"):
+        fb.Loader(fb.Records(str(tmp_path), format="recordio"))
+
+
+def test_image_records_give_labels_as_numbers(tmp_path):
+    records = [struct.pack("<IfQQ", 0, n * 0.5, 1000 + n, 0) + b"image %d" % n for n in range(9)]
+    (tmp_path / "a.rec").write_bytes(recordio(records))
+    fb.index(str(tmp_path), format="recordio-image")
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=9, epochs=1, shuffle=False) as batches:
+        batch = next(iter(batches))
+    np.testing.assert_array_equal(batch["label"], np.arange(9, dtype=np.float32) * 0.5)
+    np.testing.assert_array_equal(batch["id"], np.arange(1000, 1009))
+    assert bytes(batch["image"]) == b"".join(b"image %d" % n for n in range(9))
+
+
+def test_columns_of_mds_come_as_fields(tmp_path):
+    samples = [(data, -n) for n, data in enumerate(payloads(50))]
+    (tmp_path / "shard.00000.mds").write_bytes(mds(samples))
+    report = fb.index(str(tmp_path))
+    assert report["format"] == "mds" and report["fields"] == {"data": 50, "n": 50}
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=50, epochs=1, shuffle=False) as batches:
+        batch = next(iter(batches))
+    assert bytes(batch["data"]) == b"".join(data for data, _ in samples)
+    np.testing.assert_array_equal(batch["n"], -np.arange(50))
+
+
+def test_rows_of_arrays_come_as_arrays(tmp_path):
+    array = np.arange(40 * 3 * 2, dtype=np.float32).reshape(40, 3, 2)
+    np.save(tmp_path / "a.npy", array)
+    np.save(tmp_path / "b.npy", -array[:7])
+    assert fb.index(str(tmp_path))["records"] == 47
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=47, epochs=1, shuffle=False) as batches:
+        batch = next(iter(batches))
+    np.testing.assert_array_equal(batch["array"], np.concatenate([array, -array[:7]]))
+
+
+def example(**features):
+    """tf.train.Example by hand: int64 and float lists packed, bytes as they are."""
+
+    def varint(n):
+        n &= 2**64 - 1
+        out = b""
+        while n >= 128:
+            out += bytes([n & 127 | 128])
+            n >>= 7
+        return out + bytes([n])
+
+    def message(field, data):
+        return varint(field << 3 | 2) + varint(len(data)) + data
+
+    entries = b""
+    for key, value in features.items():
+        if isinstance(value, bytes):
+            feature = message(1, message(1, value))
+        elif isinstance(value[0], float):
+            feature = message(2, message(1, struct.pack(f"<{len(value)}f", *value)))
+        else:
+            feature = message(3, message(1, b"".join(varint(n) for n in value)))
+        entries += message(1, message(1, key.encode()) + message(2, feature))
+    return message(1, entries)
+
+
+def test_features_of_examples_come_as_arrays(tmp_path):
+    records = [example(label=[n], box=[n * 1.0, 2.0], name=b"n%d" % n) for n in range(64)]
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord(records))
+    fb.index(str(tmp_path))
+    ops = [fb.ops.parse_example({"label": "int64", "box": ("float32", 2), "more": ("int64", (), 7)})]
+    with fb.Loader(
+        fb.Records(str(tmp_path)), batch_size=16, epochs=1, ops=ops, shuffle=fb.BlockShuffle()
+    ) as batches:
+        for batch in batches:
+            np.testing.assert_array_equal(batch["label"], batch["_sample"])
+            np.testing.assert_array_equal(batch["box"][:, 0], batch["_sample"].astype(np.float32))
+            assert (batch["more"] == 7).all() and batch["label"].shape == (16,)
+
+
+def test_a_flipped_byte_is_a_bad_sample_with_its_place(tmp_path):
+    data = payloads(20)
+    shard = bytearray(tfrecord(data))
+    (tmp_path / "a.tfrecord").write_bytes(shard)
+    fb.index(str(tmp_path))
+    at = shard.index(data[7]) + 3
+    shard[at] ^= 1
+    stat = (tmp_path / "a.tfrecord").stat()
+    with open(tmp_path / "a.tfrecord", "r+b") as file:
+        file.seek(at)
+        file.write(shard[at : at + 1])
+    import os
+
+    os.utime(tmp_path / "a.tfrecord", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=20, epochs=1, shuffle=False) as batches:
+        with pytest.raises(fb.DataLossError, match=r"a\.tfrecord at \d+") as error:
+            next(iter(batches))
+    assert error.value.uri.endswith("a.tfrecord") and error.value.range is not None
