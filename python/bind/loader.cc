@@ -157,7 +157,7 @@ nb::list Arrays(const PyLoader& self) {
   return result;
 }
 
-void BindLoaderOptions(nb::module_& m) {
+void BindSources(nb::module_& m) {
   nb::class_<ClipsOptions>(m, "ClipsOptions")
       .def(nb::init<>())
       .def_rw("uri", &ClipsOptions::uri)
@@ -185,6 +185,9 @@ void BindLoaderOptions(nb::module_& m) {
       .def_rw("name", &SourceOptions::name)
       .def_rw("data", &SourceOptions::data)
       .def_rw("weight", &SourceOptions::weight);
+}
+
+void BindLoaderOptions(nb::module_& m) {
   nb::enum_<ShuffleKind>(m, "ShuffleKind")
       .value("NONE", ShuffleKind::kNone)
       .value("GLOBAL", ShuffleKind::kGlobal)
@@ -265,6 +268,7 @@ void BindLoaderState(nb::module_& m) {
 }  // namespace
 
 void BindLoader(nb::module_& m) {
+  BindSources(m);
   BindLoaderOptions(m);
   BindLoaderState(m);
   nb::enum_<ArrayKind>(m, "ArrayKind")

@@ -66,7 +66,6 @@ __all__ = [
     "__version__",
     "gc_guard",
     "index",
-    "ops",
     "rng",
     "skip",
 ]

@@ -6,6 +6,7 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from . import ops as ops
 from . import torch as torch
 
 __version__: str
@@ -104,7 +105,8 @@ class BlockShuffle:
 
 class Records:
     uri: str
-    format: str
+    format: str | None
+    columns: Sequence[str] | None
     catalog: str | None
     s3_data_type: str | None
     attributes: Sequence[str] | None
@@ -115,7 +117,8 @@ class Records:
         self,
         uri: _Uri,
         *,
-        format: Literal["files"] = "files",
+        format: str | None = None,
+        columns: Sequence[str] | None = None,
         catalog: _Uri | None = None,
         s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] | None = None,
         attributes: Sequence[str] | None = None,
@@ -151,6 +154,7 @@ class Loader:
         drop_last: bool | None = None,
         tail: Literal["drop", "pad", "ragged"] | None = None,
         epoch_samples: int | None = None,
+        ops: Sequence[ops.Op | Callable[[dict[str, Any]], Any]] = (),
         output: Literal["numpy", "torch", "dlpack"] = "numpy",
         device: Literal["cpu"] = "cpu",
         rank: int | None = None,
@@ -246,7 +250,7 @@ def index(
     source: _Uri,
     *,
     out: _Uri | None = None,
-    format: Literal["auto", "video", "files"] = "auto",
+    format: str = "auto",
     s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] | None = None,
     key_order: Literal["bytes", "listed"] = "bytes",
     append: bool = False,

@@ -1,10 +1,10 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex
 
 import torch
 import torch.utils.data
 
-from . import BlockShuffle, Mix, Records, VideoClips, skip
+from . import BlockShuffle, Mix, Records, VideoClips, ops, skip
 
 __all__ = ["IterableDataset", "MapDataset"]
 
@@ -19,6 +19,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         drop_last: bool | None = None,
         tail: Literal["drop", "pad", "ragged"] | None = None,
         epoch_samples: int | None = None,
+        ops: Sequence[ops.Op | Callable[[dict[str, Any]], Any]] = (),
         rank: int | None = None,
         world_size: int | None = None,
         replicas: int = 1,

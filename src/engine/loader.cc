@@ -18,6 +18,7 @@
 #include "engine/pipeline.h"
 #include "engine/pipeline_metrics.h"
 #include "engine/resumed_run.h"
+#include "engine/run_memory.h"
 #include "engine/run_spec.h"
 #include "engine/store_metrics.h"
 #include "engine/store_set.h"
@@ -29,10 +30,6 @@
 namespace forebay {
 namespace {
 
-// Of the memory, what is kept of delivered extents for another use: one part in eight.
-constexpr uint64_t kMemoryTierShare = 8;
-// Pieces of shards that are in use beside those of a shuffle's windows.
-constexpr uint64_t kOpenPieces = 4;
 constexpr size_t kSuppliedMost = 4096;                   // batches
 constexpr int64_t kEpochsMost = (int64_t{1} << 31) - 1;  // `_epoch` is int32
 
@@ -103,8 +100,6 @@ class RunLoader : public Loader {
 
  private:
   Status SetBudget();
-  uint64_t LargestOutput() const;
-  uint64_t KeptBytes() const;
   void SetSpecs();
   // The pipeline, made on first use; kCancelled once closed.
   Result<std::shared_ptr<engine::Pipeline>> Start() FB_EXCLUDES(mutex_);
@@ -208,56 +203,11 @@ Status RunLoader::Open(const std::vector<SourceOptions>& sources) {
   return SetBudget();
 }
 
-// Of a batch. A sample comes twice in one where an epoch ends in its middle (a tail that is padded,
-// epochs that are cut elsewhere, mixtures): the rows are those of several epochs then, each with
-// different samples, and by how sums of the largest grow, they take most when shared out evenly.
-uint64_t RunLoader::LargestOutput() const {
-  const uint64_t rows = plan_.slicing.batch_size;
-  if (plan_.external) return dataset().OutputBytesMax(1) * rows;  // whatever is supplied
-  const bool whole = sources_.size() == 1 && options_.order.epoch_samples == 0 &&
-                     options_.order.tail != TailRule::kPad;
-  const uint64_t epochs = whole ? 1 : 2 + rows / sources_[0].dataset->sample_count();
-  return dataset().OutputBytesMax((rows + epochs - 1) / epochs) * epochs;
-}
-
-// What is kept of delivered extents. Of those that serve many samples: all that are in use at a
-// time, so that none is fetched twice.
-uint64_t RunLoader::KeptBytes() const {
-  if (!dataset().shares_extents()) {
-    return options_.epochs == 1 ? 0 : options_.memory_bytes / kMemoryTierShare;
-  }
-  uint64_t open = kOpenPieces;
-  if (options_.order.shuffle == ShuffleKind::kBlocks) {
-    const auto streams = static_cast<uint64_t>(options_.order.blocks.streams);
-    const uint64_t ranks = plan_.slicing.world_size;
-    open += static_cast<uint64_t>(options_.order.blocks.window) * ((streams + ranks - 1) / ranks);
-  }
-  uint64_t wanted = 0;
-  for (const engine::OpenedSource& source : sources_) {
-    if (source.records != nullptr) wanted += open * source.records->chunk_bytes();
-  }
-  const uint64_t most = options_.memory_bytes / 2;
-  if (wanted > most) {
-    Log(LogLevel::kWarn,
-        fmt::format("the pieces of shards that are in use at a time take {}, and memory={} leaves "
-                    "them {}: some are fetched more than once; a smaller window of the shuffle, or "
-                    "more memory, helps",
-                    FormatSize(wanted), FormatSize(options_.memory_bytes), FormatSize(most)));
-  }
-  return std::min(wanted, most);
-}
-
 Status RunLoader::SetBudget() {
-  const uint64_t output = SlabsFor(LargestOutput()) * kSlabBytes;
-  const uint64_t needed = output + dataset().raw_bytes_max();
-  const uint64_t tier = KeptBytes();
-  pipeline_options_.memory_tier_bytes = options_.memory_bytes - tier >= needed ? tier : 0;
-  pipeline_options_.memory_bytes = options_.memory_bytes - pipeline_options_.memory_tier_bytes;
-  if (pipeline_options_.memory_bytes < needed) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("memory of {} is too little: the largest batch needs {} ({} bytes)",
-                              FormatSize(options_.memory_bytes), FormatSize(needed), needed));
-  }
+  FB_ASSIGN_OR_RETURN(const engine::RunMemory memory,
+                      engine::PlanMemory(options_, plan_, sources_, dataset()));
+  pipeline_options_.memory_tier_bytes = memory.kept;
+  pipeline_options_.memory_bytes = memory.in_work;
   pipeline_options_.order = plan_.order;
   pipeline_options_.first_of_source = plan_.first_of_source;
   pipeline_options_.slicing = plan_.slicing;

@@ -155,7 +155,10 @@ Result<OpenedSource> OpenFiles(StoreSet& stores, const RecordsOptions& records) 
 // Where no format is named, the catalog says which.
 Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records, bool neighbours) {
   if (records.uri.empty()) return Bad("uri is empty");
-  if (records.format == "files") return OpenFiles(stores, records);
+  const bool channel = !records.s3_data_type.empty() || records.hosts != 1;
+  if (records.format == "files" || (records.format.empty() && channel)) {
+    return OpenFiles(stores, records);
+  }
   if (!records.format.empty()) {
     FB_RETURN_IF_ERROR(RecordFormatOf(records.format).status());
     return OpenShards(stores, records, neighbours);

@@ -1,0 +1,78 @@
+#include "engine/run_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/slab_pool.h"
+
+namespace forebay::engine {
+namespace {
+
+// Of the memory, what is kept of delivered extents for another use: one part in eight.
+constexpr uint64_t kMemoryTierShare = 8;
+// Pieces of shards that are in use beside those of a shuffle's windows.
+constexpr uint64_t kOpenPieces = 4;
+
+// Of a batch. A sample comes twice in one where an epoch ends in its middle (a tail that is padded,
+// epochs that are cut elsewhere, mixtures): the rows are those of several epochs then, each with
+// different samples, and by how sums of the largest grow, they take most when shared out evenly.
+uint64_t LargestOutput(const LoaderOptions& options, const RunPlan& plan,
+                       const std::vector<OpenedSource>& sources, const feed::Dataset& dataset) {
+  const uint64_t rows = plan.slicing.batch_size;
+  if (plan.external) return dataset.OutputBytesMax(1) * rows;  // whatever is supplied
+  const bool whole = sources.size() == 1 && options.order.epoch_samples == 0 &&
+                     options.order.tail != TailRule::kPad;
+  const uint64_t epochs = whole ? 1 : 2 + rows / sources[0].dataset->sample_count();
+  return dataset.OutputBytesMax((rows + epochs - 1) / epochs) * epochs;
+}
+
+// What is kept of delivered extents. Of those that serve many samples: all that are in use at a
+// time, so that none is fetched twice.
+uint64_t KeptBytes(const LoaderOptions& options, const RunPlan& plan,
+                   const std::vector<OpenedSource>& sources, const feed::Dataset& dataset) {
+  if (!dataset.shares_extents()) {
+    return options.epochs == 1 ? 0 : options.memory_bytes / kMemoryTierShare;
+  }
+  uint64_t open = kOpenPieces;
+  if (options.order.shuffle == ShuffleKind::kBlocks) {
+    const auto streams = static_cast<uint64_t>(options.order.blocks.streams);
+    const uint64_t ranks = plan.slicing.world_size;
+    open += static_cast<uint64_t>(options.order.blocks.window) * ((streams + ranks - 1) / ranks);
+  }
+  uint64_t wanted = 0;
+  for (const OpenedSource& source : sources) {
+    if (source.records != nullptr) wanted += open * source.records->chunk_bytes();
+  }
+  const uint64_t most = options.memory_bytes / 2;
+  if (wanted > most) {
+    Log(LogLevel::kWarn,
+        fmt::format("the pieces of shards that are in use at a time take {}, and memory={} leaves "
+                    "them {}: some are fetched more than once; a smaller window of the shuffle, or "
+                    "more memory, helps",
+                    FormatSize(wanted), FormatSize(options.memory_bytes), FormatSize(most)));
+  }
+  return std::min(wanted, most);
+}
+
+}  // namespace
+
+Result<RunMemory> PlanMemory(const LoaderOptions& options, const RunPlan& plan,
+                             const std::vector<OpenedSource>& sources,
+                             const feed::Dataset& dataset) {
+  const uint64_t output = SlabsFor(LargestOutput(options, plan, sources, dataset)) * kSlabBytes;
+  const uint64_t needed = output + dataset.raw_bytes_max();
+  RunMemory memory;
+  memory.kept = KeptBytes(options, plan, sources, dataset);
+  if (options.memory_bytes - memory.kept < needed) memory.kept = 0;
+  memory.in_work = options.memory_bytes - memory.kept;
+  if (memory.in_work < needed) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("memory of {} is too little: the largest batch needs {} ({} bytes)",
+                              FormatSize(options.memory_bytes), FormatSize(needed), needed));
+  }
+  return memory;
+}
+
+}  // namespace forebay::engine
