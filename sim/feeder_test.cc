@@ -300,10 +300,111 @@ TEST_F(FeederTest, restarts_at_any_moment_go_on_from_the_new_place_alone) {
   }
 }
 
+TEST_F(FeederTest, neighbours_are_fetched_once_for_all_samples_that_need_them) {
+  for (const bool ragged : {false, true}) {
+    for (const double runway : {0.0, 0.7, -1.0}) {
+      Make({.samples = 64, .cameras = 3, .ragged = ragged, .chunk = 8},
+           {.batch_size = 4, .runway_s = runway, .memory_tier_bytes = 64ULL << 20});
+      job->Start();
+      RunSteps(2 * 16);
+      const auto& delivered = job->delivered();
+      for (size_t epoch = 0; epoch < 2; ++epoch) {
+        const auto first = delivered.begin() + static_cast<std::ptrdiff_t>(64 * epoch);
+        EXPECT_EQ(std::set<int64_t>(first, first + 64).size(), 64u);
+      }
+      EXPECT_EQ(job->fetcher().stats().gets, 8u * 3u);
+      job->Close();
+      ExpectSound();
+    }
+  }
+}
+
+// What is not kept has to be fetched again, and everything stays right.
+TEST_F(FeederTest, neighbours_fit_the_least_budget_that_holds_a_batch_and_one_piece) {
+  const PatternDataset::Options data{
+      .samples = 64, .cameras = 2, .extent_bytes = 30'000, .ragged = true, .chunk = 8};
+  const PatternDataset same(data);
+  const uint64_t least = SlabsFor(same.OutputBytesMax(4)) * kSlabBytes + same.raw_bytes_max();
+  Make(data, {.batch_size = 4, .memory_bytes = least});
+  job->Start();
+  RunSteps(40);
+  EXPECT_LE(job->feeder().budget().peak(), least);
+  EXPECT_EQ(std::set<int64_t>(job->delivered().begin(), job->delivered().begin() + 64).size(), 64u);
+  job->Close();
+  ExpectSound();
+}
+
+TEST_F(FeederTest, a_bad_sample_among_neighbours_is_replaced_alone) {
+  for (const bool ragged : {false, true}) {
+    Make({.samples = 40, .cameras = 2, .ragged = ragged, .chunk = 8, .undecodable = {3, 5, 17}},
+         {.batch_size = 8, .epochs = 2, .skip_max = 3});
+    job->Start();
+    RunSteps(10);
+    EXPECT_TRUE(job->errors().empty());
+    const auto& delivered = job->delivered();
+    ASSERT_EQ(delivered.size(), 80u);
+    for (const int64_t bad : {3, 5, 17}) EXPECT_EQ(std::ranges::count(delivered, bad), 0);
+    // Its own place alone: all others come, in every epoch.
+    EXPECT_EQ(std::set<int64_t>(delivered.begin(), delivered.begin() + 40).size(), 37u);
+    job->Close();
+    ExpectSound();
+  }
+  Make({.samples = 40, .cameras = 2, .chunk = 8, .undecodable = {3}}, {.batch_size = 8});
+  job->Start();
+  RunSteps(5);
+  ASSERT_EQ(job->errors().size(), 1u);
+  EXPECT_NE(job->errors()[0].ToString().find("sample 3 (pattern 3): "), std::string::npos);
+  job->Close();
+}
+
+TEST_F(FeederTest, pieces_that_fail_now_and_then_come_to_all_that_wait_for_them) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const uint64_t kept = seed % 3 == 0 ? 0 : seed % 3 * (256ULL << 10);
+    Make({.samples = 48, .cameras = 2, .ragged = seed % 2 == 0, .chunk = 6},
+         {.seed = seed, .batch_size = 4, .memory_tier_bytes = kept}, seed);
+    on_read = [&](const ReadRequest& request) -> std::optional<Status> {
+      if (request.options.priority == Priority::kDemand || random.NextBelow(4) > 0) {
+        return std::nullopt;
+      }
+      return Status(Code::kUnavailable, "now and then");
+    };
+    job->Start();
+    RunSteps(24);
+    EXPECT_TRUE(job->errors().empty());
+    const auto& delivered = job->delivered();
+    EXPECT_EQ(std::set<int64_t>(delivered.begin(), delivered.begin() + 48).size(), 48u);
+    job->Close();
+    EXPECT_EQ(memory->operations_in_flight(), 0u);
+    ExpectSound();
+  }
+}
+
+TEST_F(FeederTest, neighbours_and_restarts_at_any_moment) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Make({.samples = 40, .cameras = 3, .chunk = 4},
+         {.seed = seed, .batch_size = 2, .memory_tier_bytes = (seed % 2) << 20}, seed);
+    on_read = [&](const ReadRequest&) -> std::optional<Status> {
+      if (random.NextBelow(10) > 0) return std::nullopt;
+      return Status(Code::kUnavailable, "now and then");
+    };
+    job->Start();
+    Random moments(seed);
+    for (int i = 0; i < 5; ++i) {
+      const uint64_t tasks = world->tasks_run() + moments.NextBelow(300);
+      world->RunUntil([&] { return world->tasks_run() >= tasks; });
+      job->Restart(moments.NextBelow(3), 2 * moments.NextBelow(20));
+    }
+    RunSteps(job->steps() + 20);
+    job->Close();
+    EXPECT_EQ(memory->operations_in_flight(), 0u);
+    ExpectSound();
+  }
+}
+
 TEST_F(FeederTest, closing_at_any_moment_leaves_nothing_behind) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     const bool ragged = seed % 2 == 0;
-    Make({.samples = 40, .cameras = 3, .ragged = ragged},
+    Make({.samples = 40, .cameras = 3, .ragged = ragged, .chunk = seed % 3 == 0 ? 4U : 0U},
          {.seed = seed, .batch_size = 2, .skip_max = ragged ? 40 : 0}, seed);
     on_read = [&](const ReadRequest&) -> std::optional<Status> {
       if (random.NextBelow(20) > 0) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <utility>
 
 #include "base/assert.h"
@@ -13,28 +14,51 @@ namespace {
 // Compares every byte with the pattern, writes the sample's number and, where ragged, its bytes.
 class PatternDecoder : public feed::SampleDecoder {
  public:
+  explicit PatternDecoder(const PatternDataset& dataset) : dataset_(dataset) {}
+
   Status Decode(const feed::SamplePlan& plan, size_t unit, const feed::UnitBytes& bytes,
-                std::span<const feed::RowTarget> rows, size_t*) override {
-    const MutableBytes numbers = rows[0].array(0);
-    const uint64_t sample = *static_cast<const uint64_t*>(plan.detail.get());
-    const size_t cameras = numbers.size() / sizeof(sample);
-    for (size_t i = unit; i < unit + (plan.units.size() == 1 ? cameras : 1); ++i) {
-      std::memcpy(numbers.data() + i * sizeof(sample), &sample, sizeof(sample));
-    }
-    std::vector<std::byte> scratch;
-    for (size_t i = 0; i < bytes.extents.size(); ++i) {
-      const Extent& extent = bytes.extents[i];
-      const ByteView view = bytes.buffers[i]->Contiguous(0, extent.range.size(), scratch);
-      for (size_t at = 0; at < view.size(); ++at) {
-        if (view[at] == PatternDataset::ByteAt(extent.object, extent.range.offset + at)) continue;
-        return Status(Code::kDataLoss, fmt::format("byte {} of object {} is wrong",
-                                                   extent.range.offset + at, extent.object));
-      }
-      if (rows[0].layout->arrays() == 1) continue;
-      std::memcpy(rows[0].array(1).data() + (unit + i) * view.size(), view.data(), view.size());
+                std::span<const feed::RowTarget> rows, size_t* bad_row) override {
+    const auto& samples = *static_cast<const std::vector<uint64_t>*>(plan.detail.get());
+    const size_t first_row = plan.units[unit].first_row;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      *bad_row = row;
+      const size_t all = dataset_.plans_together() || plan.units.size() == 1;
+      FB_RETURN_IF_ERROR(
+          DecodeRow(samples[first_row + row], all ? 0 : unit, all, bytes, rows[row]));
     }
     return {};
   }
+
+ private:
+  // Of all cameras, or of the unit's alone.
+  Status DecodeRow(uint64_t sample, size_t camera, bool all, const feed::UnitBytes& bytes,
+                   const feed::RowTarget& row) {
+    if (dataset_.undecodable(sample)) return Status(Code::kDataLoss, "no sample");
+    const MutableBytes numbers = row.array(0);
+    const size_t cameras = numbers.size() / sizeof(sample);
+    for (size_t i = camera; i < (all ? cameras : camera + 1); ++i) {
+      std::memcpy(numbers.data() + i * sizeof(sample), &sample, sizeof(sample));
+    }
+    const uint64_t size = dataset_.ExtentBytes(sample);
+    for (size_t i = 0; i < bytes.extents.size() && size > 0; ++i) {
+      const Extent& extent = bytes.extents[i];
+      const uint64_t from = dataset_.OffsetOf(sample) - extent.range.offset;
+      const ByteView view = bytes.buffers[i]->Contiguous(from, size, scratch_);
+      for (size_t at = 0; at < view.size(); ++at) {
+        if (view[at] == PatternDataset::ByteAt(extent.object, extent.range.offset + from + at)) {
+          continue;
+        }
+        return Status(Code::kDataLoss, fmt::format("byte {} of object {} is wrong",
+                                                   extent.range.offset + from + at, extent.object));
+      }
+      if (row.layout->arrays() == 1) continue;
+      std::memcpy(row.array(1).data() + (camera + i) * view.size(), view.data(), view.size());
+    }
+    return {};
+  }
+
+  const PatternDataset& dataset_;
+  std::vector<std::byte> scratch_;
 };
 
 Duration Jittered(Duration mean, double jitter, Random& random) {
@@ -73,7 +97,40 @@ Result<feed::SamplePlan> PatternDataset::PlanSample(uint64_t sample, uint64_t) c
   }
   if (options_.one_unit) plan.units.push_back({0, plan.extents.size()});
   if (options_.ragged) plan.ragged_bytes = {bytes * options_.cameras};
-  plan.detail = std::make_shared<const uint64_t>(sample);
+  plan.detail = std::make_shared<const std::vector<uint64_t>>(1, sample);
+  return plan;
+}
+
+std::vector<std::vector<uint32_t>> PatternDataset::Together(
+    std::span<const uint64_t> samples) const {
+  if (options_.chunk == 0) return feed::Dataset::Together(samples);
+  std::map<uint64_t, std::vector<uint32_t>> of_chunk;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    of_chunk[samples[i] / options_.chunk].push_back(static_cast<uint32_t>(i));
+  }
+  std::vector<std::vector<uint32_t>> groups;
+  for (auto& [chunk, group] : of_chunk) groups.push_back(std::move(group));
+  return groups;
+}
+
+// A unit for each sample, over its chunk's extents.
+Result<feed::SamplePlan> PatternDataset::PlanTogether(std::span<const uint64_t> samples,
+                                                      uint64_t gap_bytes, size_t* bad_row) const {
+  if (options_.chunk == 0) return feed::Dataset::PlanTogether(samples, gap_bytes, bad_row);
+  feed::SamplePlan plan;
+  std::map<uint64_t, size_t> first_extent;  // of a chunk
+  for (size_t row = 0; row < samples.size(); ++row) {
+    const uint64_t chunk = samples[row] / options_.chunk;
+    const auto [it, added] = first_extent.try_emplace(chunk, plan.extents.size());
+    const uint64_t end = std::min(options_.samples, (chunk + 1) * options_.chunk);
+    for (uint32_t camera = 0; camera < options_.cameras && added; ++camera) {
+      plan.extents.push_back({camera, {OffsetOf(chunk * options_.chunk), OffsetOf(end)}});
+    }
+    plan.units.push_back({it->second, options_.cameras, row, 1});
+    plan.used_bytes += options_.cameras * ExtentBytes(samples[row]);
+    if (options_.ragged) plan.ragged_bytes.push_back(ExtentBytes(samples[row]) * options_.cameras);
+  }
+  plan.detail = std::make_shared<const std::vector<uint64_t>>(samples.begin(), samples.end());
   return plan;
 }
 
@@ -85,7 +142,7 @@ uint64_t PatternDataset::ExtentBytes(uint64_t sample) const {
 }
 
 Result<std::unique_ptr<feed::SampleDecoder>> PatternDataset::MakeDecoder() const {
-  return std::unique_ptr<feed::SampleDecoder>(std::make_unique<PatternDecoder>());
+  return std::unique_ptr<feed::SampleDecoder>(std::make_unique<PatternDecoder>(*this));
 }
 
 std::string PatternDataset::DescribeSample(uint64_t sample) const {
@@ -141,8 +198,8 @@ Job::Job(World& world, const PatternDataset& dataset, std::shared_ptr<store::Obj
     memory_tier_ = std::make_unique<fetch::MemoryTier>(options.memory_tier_bytes, coordinator_);
     tiers.insert(tiers.begin(), memory_tier_.get());
   }
-  fetcher_ =
-      std::make_unique<fetch::Fetcher>(slabs_, tiers, feeder_.get(), fetch::Fetcher::Options{});
+  fetcher_ = std::make_unique<fetch::Fetcher>(
+      slabs_, tiers, feeder_.get(), fetch::Fetcher::Options{.share = dataset.shares_extents()});
   feeder_->Attach(fetcher_.get(), memory_tier_.get());
 }
 

@@ -4,9 +4,12 @@
 // the budget, nothing after close.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,9 @@ class PatternDataset : public feed::Dataset {
     std::string etag = "";  // pinned in every read
     bool one_unit = false;  // the whole sample is one decode job, else one per camera
     bool ragged = false;
+    // > 0: so many neighbouring samples are read together, and share what was read.
+    uint64_t chunk = 0;
+    std::set<uint64_t> undecodable = {};  // samples whose bytes come, and are no sample's
   };
   explicit PatternDataset(const Options& options);
 
@@ -46,12 +52,19 @@ class PatternDataset : public feed::Dataset {
   uint64_t sample_count() const override { return options_.samples; }
   const std::vector<feed::SampleArray>& arrays() const override { return arrays_; }
   Result<feed::SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
+  bool plans_together() const override { return options_.chunk > 0; }
+  bool shares_extents() const override { return options_.chunk > 0; }
+  std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
+  Result<feed::SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                        size_t* bad_row) const override;
   Result<std::unique_ptr<feed::SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
   uint64_t OutputBytesMax(uint64_t rows) const override;
   uint64_t raw_bytes_max() const override {
-    return options_.cameras * SlabsFor(options_.extent_bytes) * kSlabBytes;
+    const uint64_t samples = std::max<uint64_t>(options_.chunk, 1);
+    return options_.cameras * SlabsFor(samples * options_.extent_bytes) * kSlabBytes;
   }
+  bool undecodable(uint64_t sample) const { return options_.undecodable.contains(sample); }
 
  private:
   Options options_;
