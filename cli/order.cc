@@ -111,7 +111,7 @@ std::string OrderCommand::ReadShuffle() {
     return "";
   }
   const std::string_view text = shuffle_;
-  const std::string wrong = "--shuffle: global, none, or blocks[:WINDOW[,STREAMS[,RUN]]]";
+  std::string wrong = "--shuffle: global, none, or blocks[:WINDOW[,STREAMS[,RUN]]]";
   if (text != "blocks" && !text.starts_with("blocks:")) return wrong;
   options_.shuffle = ShuffleKind::kBlocks;
   if (text == "blocks") return "";

@@ -172,7 +172,7 @@ TEST_F(CliCopyTest, of_a_tree_nothing_goes_through_a_link) {
 TEST_F(CliCopyTest, where_few_files_may_be_open_fewer_are_copied_at_a_time) {
   for (int i = 0; i < 300; ++i) {
     const std::string name = "bucket/" + std::to_string(i % 7) + "/" + std::to_string(i);
-    WriteFile(folder_ / name, Noise(i % 10 == 0 ? 9'000'000 : 1000));
+    WriteFile(folder_ / name, Noise(i % 30 == 0 ? 9'000'000 : 1000));
   }
   ServeFolder(folder_.path(), "1ms");
   const auto run = [&](const std::string& from, const std::string& to) {

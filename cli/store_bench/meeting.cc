@@ -78,7 +78,7 @@ std::string Meeting::UriOf(uint32_t meeting, uint32_t rank) const {
 Status Meeting::Begin() {
   const std::string ending = fmt::format("-rank-{}", place_.rank);
   std::string found;
-  const Status listed = store_.List(folder_, false, [&](const ObjectStat& object) {
+  Status listed = store_.List(folder_, false, [&](const ObjectStat& object) {
     if (object.uri.find("/forebay-meeting-") != std::string::npos && object.uri.ends_with(ending)) {
       found = object.uri;
     }

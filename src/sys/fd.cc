@@ -139,7 +139,7 @@ bool IsLink(const Fd& folder, const std::string& name) {
 Result<std::string> FollowLink(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) return path;
-  const std::string end = std::filesystem::canonical(path, error).string();
+  std::string end = std::filesystem::canonical(path, error).string();
   if (error) return ErrnoStatus(error.value(), "following the link", path);
   return end;
 }

@@ -75,7 +75,7 @@ std::string Lower(std::string text) {
 std::string OneOf(const char* name, const std::string& text,
                   std::initializer_list<std::string_view> words, std::string otherwise) {
   if (text.empty()) return otherwise;
-  const std::string lower = Lower(text);
+  std::string lower = Lower(text);
   if (std::ranges::find(words, lower) != words.end()) return lower;
   Log(LogLevel::kWarn, fmt::format("{} is '{}', which means nothing here: ignored", name, text));
   return otherwise;
@@ -98,7 +98,7 @@ bool IsOfOneRank(std::string_view variable) {
 std::string EndpointOf(const StoreOptions& options, const Environment& environment,
                        const Profiles& profiles, const std::string& profile) {
   if (!options.endpoint_url.empty()) return options.endpoint_url;
-  const std::string configured = ConfiguredEndpoint("s3", environment, profiles, profile);
+  std::string configured = ConfiguredEndpoint("s3", environment, profiles, profile);
   if (!configured.empty()) return configured;
   if (environment.IsTrue("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")) return "";
   const std::string other = environment.Text("S3_ENDPOINT_URL");
