@@ -8,6 +8,7 @@ namespace {
 constexpr Target kTargets[] = {
     {"catalog", &Catalog},
     {"files_catalog", &FilesCatalog},
+    {"records_catalog", &RecordsCatalog},
     {"video_index", &VideoIndex},
     {"s3_xml", &S3Xml},
     {"http_head", &HttpHead},

@@ -20,19 +20,20 @@ const Target* FindTarget(std::string_view name);  // null: there is none
 
 void Catalog(ByteView input);       // a catalog file, and the same as the body of one that verifies
 void FilesCatalog(ByteView input);  // a catalog of plain objects, also with hashes made to fit
-void VideoIndex(ByteView input);    // one packed video index
-void S3Xml(ByteView input);         // the XML of S3's answers, and errors made of it
-void HttpHead(ByteView input);      // the lines of a response's head; Content-Range; dates
-void HttpAnswer(ByteView input);    // two bytes that say how it is cut, an answer as on the wire
-void Uri(ByteView input);           // s3://, file://, memory:// and paths
-void Endpoint(ByteView input);      // lines: endpoint URL, region, bucket, style, key
-void Profile(ByteView input);       // the AWS tools' configuration files
-void KeysAnswer(ByteView input);    // what services and programs that give credentials say
-void PathPattern(ByteView input);   // lines: pattern, key
-void Size(ByteView input);          // "1.5GiB"
-void Scan(ByteView input);          // a video file of any kind
-void Tar(ByteView input);           // a tar file
-void TfRecord(ByteView input);      // a TFRecord file, and one frame
+void RecordsCatalog(ByteView input);  // a catalog of records, likewise
+void VideoIndex(ByteView input);      // one packed video index
+void S3Xml(ByteView input);           // the XML of S3's answers, and errors made of it
+void HttpHead(ByteView input);        // the lines of a response's head; Content-Range; dates
+void HttpAnswer(ByteView input);      // two bytes that say how it is cut, an answer as on the wire
+void Uri(ByteView input);             // s3://, file://, memory:// and paths
+void Endpoint(ByteView input);        // lines: endpoint URL, region, bucket, style, key
+void Profile(ByteView input);         // the AWS tools' configuration files
+void KeysAnswer(ByteView input);      // what services and programs that give credentials say
+void PathPattern(ByteView input);     // lines: pattern, key
+void Size(ByteView input);            // "1.5GiB"
+void Scan(ByteView input);            // a video file of any kind
+void Tar(ByteView input);             // a tar file
+void TfRecord(ByteView input);        // a TFRecord file, and one frame
 void RecordIo(ByteView input);  // a RecordIO file in all its readings, one record, an image record
 void RecordIoIndex(ByteView input);    // an .idx file
 void SageMakerRecord(ByteView input);  // a protocol buffer

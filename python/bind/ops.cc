@@ -20,6 +20,8 @@ void BindImageOps(nb::module_& m) {
       .def_rw("field", &DecodeImageOp::field)
       .def_rw("mode", &DecodeImageOp::mode)
       .def_rw("orientation", &DecodeImageOp::orientation)
+      .def_rw("cmyk", &DecodeImageOp::cmyk)
+      .def_rw("grey16", &DecodeImageOp::grey16)
       .def_rw("pixels_max", &DecodeImageOp::pixels_max);
   nb::enum_<ResizeFilter>(m, "ResizeFilter")
       .value("BILINEAR", ResizeFilter::kBilinear)
@@ -87,7 +89,8 @@ void BindFieldOps(nb::module_& m) {
       .def_rw("dtype", &ExampleFeature::dtype)
       .def_rw("shape", &ExampleFeature::shape)
       .def_rw("has_default", &ExampleFeature::has_default)
-      .def_rw("default_value", &ExampleFeature::default_value);
+      .def_rw("default_value", &ExampleFeature::default_value)
+      .def_rw("pad", &ExampleFeature::pad);
   nb::class_<ParseExampleOp>(m, "ParseExampleOp")
       .def(nb::init<>())
       .def_rw("field", &ParseExampleOp::field)

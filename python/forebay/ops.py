@@ -142,12 +142,23 @@ def _shape(shape):
         raise InvalidArgumentError(f"shape={shape!r} must be a sequence of ints") from None
 
 
-def decode_image(field="jpg", mode="RGB", *, orientation="ignore", pixels_max=178_956_970):
+def decode_image(
+    field="jpg",
+    mode="RGB",
+    *,
+    orientation="ignore",
+    cmyk="inverted",
+    grey16="clip",
+    pixels_max=178_956_970,
+):
     """JPEG, PNG or WebP (told by content) in ``field`` -> an image of that name, uint8 HWC.
 
     Args:
         mode: ``"RGB"`` or ``"L"`` (grey), as PIL's ``convert``; ``"unchanged"``: as the file is.
         orientation: of EXIF: ``"ignore"``, as torchvision and PIL do, or ``"apply"``, as OpenCV does.
+        cmyk: JPEGs of four inks: ``"inverted"``: all of them, as PIL and OpenCV take them;
+            ``"marker"``: those with an Adobe marker, as TensorFlow and torchvision do.
+        grey16: 16-bit grey: ``"clip"``: cut off at 255, as PIL; ``"high_byte"``, as OpenCV.
         pixels_max: larger images are bad samples.
     """
     return Op(
@@ -156,6 +167,8 @@ def decode_image(field="jpg", mode="RGB", *, orientation="ignore", pixels_max=17
             "field": str(field),
             "mode": str(mode),
             "orientation": str(orientation),
+            "cmyk": str(cmyk),
+            "grey16": str(grey16),
             "pixels_max": operator.index(pixels_max),
         },
     )
@@ -260,13 +273,14 @@ def parse_json(field="json", **fields):
     return Op("ParseJsonOp", {"field": str(field), "fields": parts})
 
 
-def parse_example(features, field="data"):
+def parse_example(features, field="data", *, pad=False):
     """Features of a ``tf.train.Example`` -> arrays.
 
     Args:
         features: key -> dtype, or (dtype, shape), or (dtype, shape, default). dtypes: ``"int64"``,
             ``"float32"``, and ``"bytes"``: one value, a field for later ops such as
             ``decode_image``. Without a default a sample that lacks the feature is bad.
+        pad: those with a default may have fewer values than the shape holds: it fills them up.
     """
     parts = []
     for key, what in dict(features).items():
@@ -274,7 +288,7 @@ def parse_example(features, field="data"):
         dtype, shape, default = (what + ((), None)[len(what) - 1 :])[:3]
         part = {"key": str(key), "dtype": str(dtype), "shape": _shape(shape)}
         if default is not None:
-            part |= {"has_default": True, "default_value": float(default)}
+            part |= {"has_default": True, "default_value": float(default), "pad": bool(pad)}
         parts.append(part)
     return Op("ParseExampleOp", {"field": str(field), "features": parts})
 
