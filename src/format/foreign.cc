@@ -37,7 +37,9 @@ Foreign ForeignKind(ByteView bytes) {
   if (head.size() >= 4 && (head[0] & '\xf0') == '\x50' && head.substr(1, 3) == "\x2a\x4d\x18"sv) {
     return Foreign::kZstd;  // a skippable frame
   }
-  if (head.starts_with("BZh"sv) && head.substr(4, 6) == "1AY&SY"sv) return Foreign::kBzip2;
+  if (head.size() >= 10 && head.starts_with("BZh"sv) && head.substr(4, 6) == "1AY&SY"sv) {
+    return Foreign::kBzip2;
+  }
   if (head.starts_with("\xfd"
                        "7zXZ\0"sv)) {
     return Foreign::kXz;

@@ -209,7 +209,7 @@ Result<std::vector<ZipMember>> ReadZip(const Shard& shard, ScanReport* report) {
   std::vector<Entry> entries;
   FB_RETURN_IF_ERROR(
       ParseEntries(bytes, directory.entries, In(shard, directory.range.offset), &entries));
-  std::ranges::stable_sort(entries, {}, &Entry::local);
+  std::ranges::sort(entries, {}, &Entry::local);
   Window window(shard, report);
   std::vector<ZipMember> members;
   uint64_t before = 0;
