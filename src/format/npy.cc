@@ -170,7 +170,7 @@ Result<Type> AnyType(Literals* literals, int depth) {
   Type whole;
   while (!literals->Take(']')) {
     if (!literals->Take('(')) return literals->Damage("a field as (name, type)");
-    FB_ASSIGN_OR_RETURN(const std::string name, literals->Text());
+    FB_RETURN_IF_ERROR(literals->Text().status());  // its name
     if (!literals->Take(',')) return literals->Damage("a comma");
     FB_ASSIGN_OR_RETURN(const Type field, AnyType(literals, depth + 1));
     std::optional<uint64_t> bytes = field.bytes;
