@@ -232,6 +232,14 @@ def test_damage_is_found_when_shards_are_indexed(tmp_path):
     assert failure[0].endswith("cut.tar")
 
 
+def test_pictures_with_a_table_beside_them_are_plain_objects(tmp_path):
+    for n in range(6):
+        (tmp_path / f"{n}.jpg").write_bytes(jpeg(n))
+    (tmp_path / "labels.csv").write_text("name,label\n" + "".join(f"{n}.jpg,{n}\n" for n in range(6)))
+    (tmp_path / "labels.jsonl").write_text("".join('{"n": %d}\n' % n for n in range(6)))
+    assert fb.index(str(tmp_path))["format"] == "files"
+
+
 def test_new_shards_come_behind_the_ones_there_are(tmp_path):
     write_tar(tmp_path / "b.tar", [(f"b{n}.txt", b"b%d" % n) for n in range(5)])
     fb.index(str(tmp_path))

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <utility>
 
 #include "catalog/listing.h"
@@ -99,22 +100,26 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
       },
       &listing));
   if (video) return std::string();
-  std::string found, by;
+  std::map<std::string, std::vector<std::string>> of_format;
   const size_t probed = std::min(kProbed, objects.size());
   for (size_t k = 0; k < probed; ++k) {
     const store::ObjectInfo& info = objects[k * objects.size() / probed];
     store::PinnedObject reader(store, info, store::Priority::kBulk, kRangeTimeout);
     format::Shard shard{.name = info.key.substr(job.prefix.size()), .size = info.size, .read = {}};
     shard.read = [&](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
-    FB_ASSIGN_OR_RETURN(const std::string format, FormatOfShard(shard));
-    if (format.empty()) continue;
-    if (!found.empty() && format != found) {
+    FB_ASSIGN_OR_RETURN(std::string format, FormatOfShard(shard));
+    if (!format.empty()) of_format[std::move(format)].push_back(shard.name);
+  }
+  // A table of labels beside a million pictures is not what the data set is.
+  std::string found;
+  for (const auto& [format, names] : of_format) {
+    if (2 * names.size() < probed) continue;
+    if (!found.empty()) {
       return Status(Code::kInvalidArgument,
-                    fmt::format("{} is {}, {} is {}: --format says which of them are meant", by,
-                                found, shard.name, format));
+                    fmt::format("{} is {}, {} is {}: --format says which of them are meant",
+                                of_format[found][0], found, names[0], format));
     }
     found = format;
-    by = shard.name;
   }
   return found;
 }

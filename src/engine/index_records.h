@@ -11,8 +11,8 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
                                       const std::string& format);
 // The format of the records' catalog that is there to be appended to; "": it is of plain objects.
 Result<std::string> FormatOfCatalog(const IndexJob& job);
-// What a few of the objects are, by their content; "": no shards of records, as where one is named
-// like a video. Errors: kInvalidArgument when they are of different formats.
+// What half of a few objects or more are, by their content; "": no shards of records, as where one
+// is named like a video. Errors: kInvalidArgument when they are of different formats.
 Result<std::string> FormatOfObjects(const IndexJob& job);
 
 }  // namespace forebay::engine
