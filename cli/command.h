@@ -103,7 +103,9 @@ std::unique_ptr<Command> MakeFrames();
 std::unique_ptr<Command> MakeIndex();
 std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeLs();
+std::unique_ptr<Command> MakeMerge();
 std::unique_ptr<Command> MakeOrder();
+std::unique_ptr<Command> MakePack();
 std::unique_ptr<Command> MakeStat();
 
 }  // namespace forebay::cli

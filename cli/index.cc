@@ -4,6 +4,7 @@
 #include "command.h"
 #include "forebay/video.h"
 #include "output.h"
+#include "share.h"
 
 namespace forebay::cli {
 namespace {
@@ -30,6 +31,8 @@ class Index : public Command {
                  "files: the samples' order: of the keys' bytes, or as the store lists them");
     flags.Flag("--append", &options_.append,
                "not of videos: new objects' samples come behind those that the catalog has");
+    flags.Option("--shard", &shard_,
+                 "I/N: of shards of records every Nth from I on, I from 0; then `forebay merge`");
     flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},
                  "how sync points are checked");
     flags.Option("--parallel", &parallel_, "objects at a time");
@@ -41,6 +44,12 @@ class Index : public Command {
       return kExitUsage;
     }
     options_.parallel = static_cast<uint32_t>(parallel_);
+    if (!shard_.empty()) {
+      const std::optional<Share> share = ParseShare(shard_);
+      if (!share) return context.FailUsage("--shard is I/N, I from 0 to N - 1");
+      options_.share = share->share;
+      options_.shares = share->shares;
+    }
     Progress progress(context, "index");
     options_.on_progress = [&](const IndexProgress& now) {
       progress.Update(now.objects_done, now.objects_total, false);
@@ -49,15 +58,20 @@ class Index : public Command {
     const Result<IndexReport> report = BuildIndex(source_, context.globals.store, options_);
     progress.Finish();
     if (!report.ok()) return context.Fail(report.status());
-    for (const IndexFailure& failure : report->failures) {
+    return Tell(context, *report);
+  }
+
+  // The exit code.
+  static int Tell(const Context& context, const IndexReport& report) {
+    for (const IndexFailure& failure : report.failures) {
       WriteErr(Escaped(fmt::format("forebay index: {}: {}", failure.uri, failure.why)) + "\n");
     }
-    for (const std::string& warning : report->warnings) {
+    for (const std::string& warning : report.warnings) {
       WriteErr(Escaped("forebay index: warning: " + warning) + "\n");
     }
-    if (!WriteOut(context.globals.json ? Json(*report) : AnyText(*report))) return kExitOther;
-    if (report->objects_failed > 0) return kExitFailed;
-    return report->objects_skipped > 0 ? kExitSkipped : kExitOk;
+    if (!WriteOut(context.globals.json ? Json(report) : AnyText(report))) return kExitOther;
+    if (report.objects_failed > 0) return kExitFailed;
+    return report.objects_skipped > 0 ? kExitSkipped : kExitOk;
   }
 
  private:
@@ -141,11 +155,33 @@ class Index : public Command {
   }
 
   std::string source_;
+  std::string shard_;
   int64_t parallel_ = 16;
   IndexOptions options_;
 };
 
+// forebay merge SRC
+class Merge : public Command {
+ public:
+  std::string name() const override { return "merge"; }
+  std::string summary() const override { return "one catalog of what `index --shard` has left"; }
+  void Define(Flags& flags) override {
+    flags.Argument("source", &source_, "as it was indexed");
+    flags.Option("--out", &out_, "as it was indexed");
+  }
+  int Run(const Context& context) override {
+    const Result<IndexReport> report = MergeIndex(source_, context.globals.store, out_);
+    return report.ok() ? Index::Tell(context, *report) : context.Fail(report.status());
+  }
+
+ private:
+  std::string source_;
+  std::string out_;
+};
+
 }  // namespace
+
+std::unique_ptr<Command> MakeMerge() { return std::make_unique<Merge>(); }
 
 std::unique_ptr<Command> MakeIndex() { return std::make_unique<Index>(); }
 

@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
   commands.push_back(MakeIndex());
   commands.push_back(MakeInspect());
   commands.push_back(MakeLs());
+  commands.push_back(MakeMerge());
   commands.push_back(MakeOrder());
+  commands.push_back(MakePack());
   commands.push_back(MakeStat());
   return RunApp(argc, argv, std::move(commands));
 }

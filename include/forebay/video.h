@@ -35,6 +35,11 @@ struct IndexOptions {
   // Not of videos: the samples of the catalog that is there keep their numbers, those of new
   // objects come behind them. One that has changed or is gone is an error (kPreconditionFailed).
   bool append = false;
+  // Of shards of records: one of `shares` machines (0: there is but this) takes every `shares`th
+  // shard from number `share` on, and leaves a part of the catalog in CATALOG.parts/ for
+  // MergeIndex.
+  uint64_t share = 0;
+  uint64_t shares = 0;
   std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
   std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)
@@ -74,6 +79,12 @@ struct IndexReport {
 // objects by one listing.
 FOREBAY_API Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& store,
                                            const IndexOptions& options);
+
+// Puts the parts together that BuildIndex of all shares has left: the catalog is the one that one
+// machine would have made, byte for byte. `out`: as in IndexOptions. Errors: kNotFound (parts that
+// are not there yet), kInvalidArgument (of data that have changed between them).
+FOREBAY_API Result<IndexReport> MergeIndex(const std::string& source, const StoreOptions& store,
+                                           const std::string& out);
 
 // The formats of shards of records that there are: "tar" and others.
 FOREBAY_API std::vector<std::string> RecordFormats();

@@ -10,7 +10,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
+#include "catalog/coding.h"
 #include "catalog/listing.h"
+#include "catalog/records_part.h"
 #include "catalog/records_writer.h"
 #include "store/pinned_object.h"
 #include "sys/thread.h"
@@ -214,6 +217,69 @@ Status ScanAll(const store::SyncStore& store, const std::string& prefix, const R
 }
 
 }  // namespace
+
+namespace {
+
+// What tells whether several machines have listed the same.
+std::string ListingHash(const std::vector<store::ObjectInfo>& objects, const std::string& prefix) {
+  Writer listing;
+  for (const store::ObjectInfo& info : objects) {
+    listing.Text(std::string_view(info.key).substr(prefix.size()));
+    listing.Varint(info.size);
+    listing.Text(info.etag);
+  }
+  return HashBytes(listing.bytes()).ToHex();
+}
+
+// Those of a share, in order.
+std::vector<store::ObjectInfo> ShareOf(std::vector<store::ObjectInfo> objects,
+                                       const RecordsOptions& options) {
+  std::vector<store::ObjectInfo> share;
+  for (uint64_t i = options.share; i < objects.size(); i += options.shares) {
+    share.push_back(std::move(objects[i]));
+  }
+  return share;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> BuildRecordsPart(const store::SyncStore& store,
+                                                const std::string& prefix,
+                                                const RecordFormat& format,
+                                                const RecordsOptions& options,
+                                                RecordsReport* report) {
+  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> listed, ListShards(store, prefix, report));
+  RecordsPartHead head{.whole = ListingHash(listed, prefix),
+                       .part = options.share,
+                       .parts = options.shares,
+                       .source_uri = options.source_uri,
+                       .format = format.name,
+                       .format_options = format.options};
+  const uint64_t no_objects = report->skipped;
+  const std::vector<store::ObjectInfo> objects = ShareOf(std::move(listed), options);
+  RecordsWriter writer(options.source_uri, format.name, format.options);
+  if (!objects.empty()) {
+    FB_RETURN_IF_ERROR(ScanAll(store, prefix, format, options, objects, writer, report));
+  }
+  report->objects = objects.size();
+  report->records = report->added = writer.added();
+  // What the listing itself left out is counted by the first part alone.
+  if (options.share == 0) report->objects += no_objects;
+  if (options.share != 0) report->skipped -= no_objects;
+  head.objects = report->objects;
+  head.skipped = report->skipped;
+  head.failed = report->failures.size();
+  head.oddities = report->oddities;
+  head.dataset_bytes = report->dataset_bytes;
+  head.bytes_read = report->bytes_read;
+  head.requests = report->requests;
+  const std::vector<FileEntry> shards = writer.shards();
+  std::vector<std::byte> catalog;
+  if (writer.added() > 0) {
+    FB_ASSIGN_OR_RETURN(catalog, writer.Finish());
+  }
+  return PackRecordsPart(head, shards, catalog);
+}
 
 Result<std::vector<std::byte>> BuildRecords(const store::SyncStore& store,
                                             const std::string& prefix, const RecordFormat& format,

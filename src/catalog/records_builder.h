@@ -29,6 +29,9 @@ struct RecordsOptions {
   std::string source_uri;
   uint32_t parallel = 16;  // shards at a time
   const RecordsCatalog* append_to = nullptr;
+  // Of the objects in the order of their keys those numbered share, share + shares, ...
+  uint64_t share = 0;
+  uint64_t shares = 1;
   std::function<bool(const BuildProgress&)> on_progress;  // false: stop with kCancelled
 };
 
@@ -56,5 +59,12 @@ struct RecordsReport {
 Result<std::vector<std::byte>> BuildRecords(const store::SyncStore& store,
                                             const std::string& prefix, const RecordFormat& format,
                                             const RecordsOptions& options, RecordsReport* report);
+// The same of a share, as a part to be merged with the others (records_part.h); it may be of no
+// record at all.
+Result<std::vector<std::byte>> BuildRecordsPart(const store::SyncStore& store,
+                                                const std::string& prefix,
+                                                const RecordFormat& format,
+                                                const RecordsOptions& options,
+                                                RecordsReport* report);
 
 }  // namespace forebay::catalog

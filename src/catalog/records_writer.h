@@ -25,6 +25,7 @@ class RecordsWriter {
   // Errors: kResourceExhausted (more than a catalog may hold), kDataLoss (fields outside of their
   // record, or records out of order: what no scan finds).
   Status Add(const format::FoundRecord& record);
+  const std::vector<FileEntry>& shards() const { return shards_; }
   uint64_t added() const { return records_ - earlier_; }
   // The whole file. Errors: kInvalidArgument when it would be empty.
   Result<std::vector<std::byte>> Finish();

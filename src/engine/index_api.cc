@@ -7,6 +7,7 @@
 #include "catalog/builder.h"
 #include "catalog/files_builder.h"
 #include "engine/index_job.h"
+#include "engine/index_parts.h"
 #include "engine/index_records.h"
 #include "engine/open_catalog.h"
 #include "engine/record_formats.h"
@@ -128,6 +129,11 @@ Status CheckOptions(const IndexOptions& options) {
   if (options.append && options.format == "video") {
     return bad("append: a catalog of objects or records can grow, one of videos is made anew");
   }
+  if (options.shares > 0 && options.share >= options.shares) {
+    return bad(
+        fmt::format("share {} of {}: they are numbered from 0", options.share, options.shares));
+  }
+  if (options.shares > 0 && options.append) return bad("append: by one machine alone");
   FB_ASSIGN_OR_RETURN(const auto type, catalog::ParseDataType(options.s3_data_type));
   const bool records = options.format != "auto" && options.format != "files";
   if (type != catalog::DataType::kFolder && records && options.format != "video") {
@@ -139,6 +145,19 @@ Status CheckOptions(const IndexOptions& options) {
   return ParseVerify(options.verify).status();
 }
 
+Result<IndexReport> BuildPart(const engine::IndexJob& job, const IndexOptions& options) {
+  std::string format = options.format;
+  if (format == "auto") {
+    FB_ASSIGN_OR_RETURN(format, engine::FormatOfObjects(job));
+  }
+  if (format.empty() || format == "video" || format == "files") {
+    return Status(Code::kInvalidArgument,
+                  "the index of shards of records is shared out among machines; videos and plain "
+                  "objects are indexed by one");
+  }
+  return engine::BuildIndexPart(job, options, format);
+}
+
 }  // namespace
 
 std::vector<std::string> RecordFormats() { return engine::RecordFormatNames(); }
@@ -148,6 +167,7 @@ Result<IndexReport> BuildIndex(const std::string& source, const StoreOptions& st
   FB_RETURN_IF_ERROR(store.Validate());
   FB_RETURN_IF_ERROR(CheckOptions(options));
   FB_ASSIGN_OR_RETURN(const engine::IndexJob job, engine::MakeIndexJob(source, store, options));
+  if (options.shares > 0) return BuildPart(job, options);
   if (options.format != "auto" && options.format != "video" && options.format != "files") {
     return engine::BuildRecordsIndex(job, options, options.format);
   }

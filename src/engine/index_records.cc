@@ -18,6 +18,8 @@ constexpr size_t kProbed = 16;
 constexpr size_t kListed = 100'000;  // of which those are taken
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 
+}  // namespace
+
 IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job,
                       const std::string& format) {
   IndexReport report;
@@ -40,19 +42,32 @@ IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job,
   return report;
 }
 
-}  // namespace
-
-Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
-                                      const std::string& name) {
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options) {
   catalog::RecordsOptions build;
   build.source_uri = job.source_uri;
   build.parallel = options.parallel;
   if (options.on_progress) {
-    build.on_progress = [&](const catalog::BuildProgress& p) {
+    build.on_progress = [&options](const catalog::BuildProgress& p) {
       return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});
     };
   }
+  return build;
+}
+
+void Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
+  report->content_hash = catalog.content_hash();
+  report->generations = catalog.generations().size();
+  report->shards = catalog.shard_count();
+  report->records = catalog.count();
+  for (const catalog::FieldInfo& field : catalog.fields()) {
+    report->fields.push_back({field.name, field.records, field.bytes_max});
+  }
+}
+
+Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
+                                      const std::string& name) {
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  catalog::RecordsOptions build = RecordsBuild(job, options);
   std::shared_ptr<const catalog::RecordsCatalog> earlier;
   if (options.append) {
     FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
@@ -70,11 +85,7 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
     FB_ASSIGN_OR_RETURN(opened,
                         catalog::RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
   }
-  report.content_hash = opened->content_hash();
-  report.generations = opened->generations().size();
-  for (const catalog::FieldInfo& field : opened->fields()) {
-    report.fields.push_back({field.name, field.records, field.bytes_max});
-  }
+  Describe(*opened, &report);
   return report;
 }
 

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -16,6 +17,14 @@ T Load(ByteView bytes, size_t at = 0) {
   T value{};
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
+}
+
+inline void Append(std::vector<std::byte>* out, ByteView bytes) {
+  out->insert(out->end(), bytes.begin(), bytes.end());
+}
+template <class T>
+void AppendWord(std::vector<std::byte>* out, T value) {
+  Append(out, std::as_bytes(std::span(&value, 1)));
 }
 
 }  // namespace forebay::format

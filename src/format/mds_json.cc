@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/mds_writer.h"
+
 namespace forebay::format {
 namespace {
 
@@ -121,7 +123,49 @@ Result<MdsShard> ShardOf(const json& object, const Place& place) {
   return shard;
 }
 
+json Config(const std::vector<MdsColumn>& columns) {
+  json config = {{"column_encodings", json::array()},
+                 {"column_names", json::array()},
+                 {"column_sizes", json::array()},
+                 {"compression", nullptr},
+                 {"format", "mds"},
+                 {"hashes", json::array()},
+                 {"size_limit", nullptr},
+                 {"version", 2}};
+  for (const MdsColumn& column : columns) {
+    config["column_names"].push_back(column.name);
+    config["column_encodings"].push_back(column.encoding);
+    config["column_sizes"].push_back(column.bytes ? json(*column.bytes) : json(nullptr));
+  }
+  return config;
+}
+
+std::string TextOf(const json& value) {
+  return value.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
 }  // namespace
+
+std::string MdsConfigText(const std::vector<MdsColumn>& columns) { return TextOf(Config(columns)); }
+
+std::string MdsIndexText(const std::vector<MdsColumn>& columns,
+                         const std::vector<MdsShard>& shards) {
+  json list = json::array();
+  for (const MdsShard& shard : shards) {
+    json entry = Config(columns);
+    json hashes = json::object();
+    for (const auto& [algorithm, hash] : shard.raw.hashes) {
+      entry["hashes"].push_back(algorithm);
+      hashes[algorithm] = hash;
+    }
+    entry["raw_data"] = {
+        {"basename", shard.raw.name}, {"bytes", shard.raw.bytes}, {"hashes", hashes}};
+    entry["samples"] = shard.samples;
+    entry["zip_data"] = nullptr;
+    list.push_back(std::move(entry));
+  }
+  return TextOf({{"shards", std::move(list)}, {"version", 2}});
+}
 
 Result<std::vector<MdsColumn>> ParseMdsConfig(std::string_view text, const Place& place) {
   FB_ASSIGN_OR_RETURN(const json object, Parse(text, place));

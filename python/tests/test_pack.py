@@ -1,0 +1,238 @@
+"""What `forebay pack` writes: the same whatever machine and however often it was stopped, with the catalog
+that an index would make."""
+
+import io
+import json
+import os
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import forebay as fb
+
+CLI = os.environ.get("FOREBAY_CLI") or os.path.join(os.path.dirname(sys.executable), "forebay")
+TO = ["tar", "tfrecord", "mds", "recordio-image", "recordio-protobuf"]
+IMAGE = ["--column", "image=jpg", "--column", "label=cls"]
+
+
+def forebay(*arguments, code=0):
+    ran = subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == code, (ran.returncode, ran.stderr)
+    return ran
+
+
+def pack(*arguments, code=0):
+    ran = forebay("pack", *arguments, "--json", code=code)
+    return json.loads(ran.stdout) if ran.stdout else ran.stderr
+
+
+def content(folder, with_own=False):
+    """Name -> bytes of what lies below."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
+            if path.is_file() and (with_own or ".forebay" not in path.parts)}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """240 samples in three folders: a jpg of no picture, and its class as text."""
+    root = tmp_path_factory.mktemp("pictures")
+    draw = random.Random(5)
+    for number in range(240):
+        folder = root / f"c{number % 3}"
+        folder.mkdir(exist_ok=True)
+        data = b"" if number == 7 else draw.randbytes(draw.randrange(1, 6000))
+        (folder / f"{number:04}.jpg").write_bytes(data)
+        (folder / f"{number:04}.cls").write_text(f"{number % 10}\n")
+    return root
+
+
+def arguments_for(to):
+    return ["--to", to, "--shard-size", "100KB", *(IMAGE if to == "recordio-image" else [])]
+
+
+@pytest.mark.parametrize("to", TO)
+def test_the_catalog_written_with_the_shards_is_the_one_an_index_makes(pictures, tmp_path, to):
+    report = pack(pictures, tmp_path, *arguments_for(to))
+    assert report["samples"] == 240 and report["shards"] > 3 == report["shards_missing"] + 3
+    catalog = tmp_path / ".forebay" / "catalog.fbc"
+    written = catalog.read_bytes()
+    index = fb.index(str(tmp_path), format=to)
+    assert index["records"] == 240 and index["content_hash"] == report["content_hash"]
+    assert catalog.read_bytes() == written
+    manifest = json.loads((tmp_path / ".forebay" / "pack.json").read_text())
+    assert sum(shard["samples"] for shard in manifest["shards"]) == 240
+    assert {s["name"]: s["bytes"] for s in manifest["shards"]} == {
+        name: len(data) for name, data in content(tmp_path).items()
+        if not name.endswith((".idx", ".json"))
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("to", TO)
+def test_the_shards_are_the_same_by_one_machine_and_by_several(pictures, tmp_path, to):
+    pack(pictures, tmp_path / "one", *arguments_for(to))
+    for share in (2, 0, 1):
+        report = pack(pictures, tmp_path / "three", *arguments_for(to), "--shard", f"{share}/3")
+        assert bool(report["shards_missing"]) == (share != 1)
+        assert (tmp_path / "three/.forebay/pack.json").exists() == (share == 1)
+    one = content(tmp_path / "one")
+    assert one == content(tmp_path / "three")
+    sizes = [len(data) for name, data in one.items() if name.startswith("shard") and not name.endswith(".idx")]
+    assert max(sizes) <= 125_000 and min(sizes[:-1]) > 60_000
+
+
+def test_one_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(pictures, tmp_path):
+    pack(pictures, tmp_path / "whole", *arguments_for("tar"))
+    whole = content(tmp_path / "whole")
+    out = tmp_path / "out"
+    kept = 0
+    for attempt in range(12):
+        process = subprocess.Popen([CLI, "pack", pictures, out, *arguments_for("tar")],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        wait_for = 1 + attempt  # done-markers
+        deadline = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < deadline:
+            if sum(1 for _ in out.rglob("*.fbp")) >= wait_for:
+                break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        # What is visible is whole, at every moment.
+        there = content(out) if out.exists() else {}
+        assert all(whole[name] == data for name, data in there.items())
+        kept = max(kept, len(there))
+        if not (out / ".forebay/pack.json").exists() and len(there) < len(whole):
+            assert not (out / ".forebay/catalog.fbc").exists() or len(there) == len(whole)
+    report = pack(pictures, out, *arguments_for("tar"))
+    assert kept > 0 and report["shards_there"] + report["shards_written"] == report["shards"]
+    assert content(out) == whole
+    index = fb.index(str(out), format="tar")
+    assert index["content_hash"] == report["content_hash"]
+    again = pack(pictures, out, *arguments_for("tar"))
+    assert again["shards_written"] == 0 and again["content_hash"] == report["content_hash"]
+
+
+def test_a_shard_that_was_changed_or_is_gone_is_made_again(pictures, tmp_path):
+    pack(pictures, tmp_path, *arguments_for("tar"))
+    before = content(tmp_path)
+    (tmp_path / ".forebay/pack.json").unlink()
+    (tmp_path / "shard-000001.tar").write_bytes(b"other")
+    (tmp_path / "shard-000002.tar").unlink()
+    assert pack(pictures, tmp_path, *arguments_for("tar"))["shards_written"] == 2
+    assert content(tmp_path) == before
+
+
+def test_what_is_not_of_this_pack_is_never_touched(pictures, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    assert "mine.txt" in pack(pictures, tmp_path, "--to", "tar", code=254)
+    (tmp_path / "mine.txt").unlink()
+    pack(pictures, tmp_path, "--to", "tar")
+    assert "not of this pack" in pack(pictures, tmp_path, "--to", "tar", "--keys", "number", code=254)
+    assert "lie in each other" in pack(tmp_path, tmp_path / "in", "--to", "tar", code=252)
+
+
+def test_records_come_back_through_a_loader(pictures, tmp_path):
+    pack(pictures, tmp_path, *arguments_for("tar"))
+    source = {path.relative_to(pictures).with_suffix(""): path.read_bytes()
+              for path in pictures.rglob("*.jpg")}  # fmt: skip
+    expected = [source[key] for key in sorted(source)]
+    records = fb.Records(str(tmp_path), columns=["jpg"])
+    with fb.Loader(records, batch_size=24, epochs=1, shuffle=False) as batches:
+        got = []
+        for batch in batches:
+            offsets = np.asarray(batch["offsets"])
+            data = np.asarray(batch["bytes"])
+            got += [data[a:b].tobytes() for a, b in zip(offsets, offsets[1:])]
+    assert got == expected
+
+
+@pytest.mark.parametrize("to", ["tar", "tfrecord", "mds"])
+def test_shards_of_one_format_become_shards_of_another(pictures, tmp_path, to):
+    pack(pictures, tmp_path / "tar", *arguments_for("tar"))
+    direct, again = tmp_path / "direct", tmp_path / "again"
+    pack(pictures, direct, *arguments_for(to))
+    report = pack(tmp_path / "tar", again, *arguments_for(to))
+    assert report["from"] == "tar"
+    assert content(direct) == content(again)
+
+
+def test_tfrecords_are_cut_anew_as_they_are(pictures, tmp_path):
+    pack(pictures, tmp_path / "small", "--to", "tfrecord", "--shard-size", "50KB")
+    pack(tmp_path / "small", tmp_path / "large", "--to", "tfrecord")
+    small = content(tmp_path / "small")
+    assert len(small) > 5
+    assert content(tmp_path / "large") == {"shard-000000.tfrecord": b"".join(small[n] for n in sorted(small))}
+
+
+def test_every_error_names_the_sample(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.JPG").write_bytes(b"1")
+    (source / "a.jpg").write_bytes(b"2")
+    assert "a.jpg is the second file of field 'jpg'" in pack(source, tmp_path / "o", "--to", "tar", code=252)
+    (source / "a.JPG").unlink()
+    (source / "a.cls").write_text("seven")
+    error = pack(source, tmp_path / "o", "--to", "mds", code=252)
+    assert "'seven' is no int64" in error and "sample 0" in error and "field 'cls'" in error, error
+    (source / "b.jpg").write_bytes(b"2")
+    error = pack(source, tmp_path / "o", "--to", "mds", code=252)
+    assert "sample 1 'b'" in error and "other columns" in error, error
+    assert "no label" in pack(source, tmp_path / "o", "--to", "recordio-image", code=252)
+    assert not (tmp_path / "o").exists() or not content(tmp_path / "o", True)
+
+
+def test_files_of_no_sample_are_left_out_with_a_warning(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("README", "a.txt", ".hidden.txt"):
+        (source / name).write_text(name)
+    ran = forebay("pack", source, tmp_path / "o", "--to", "tar", "--json", code=2)
+    report = json.loads(ran.stdout)
+    assert report["samples"] == 1 and report["files_left_out"] == 2
+    assert "README: left out" in ran.stderr and ".hidden.txt: left out" in ran.stderr
+
+
+def test_folders_become_labels(tmp_path):
+    source = tmp_path / "source"
+    for name in ("a-b/1.jpg", "a/1.jpg", "b/1.jpg"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(name.encode())
+    pack(source, tmp_path / "o", "--to", "recordio-image", "--labels", "folder")
+    data = (tmp_path / "o/shard-000000.rec").read_bytes()
+    at, seen = 0, {}
+    while at < len(data):
+        _, length = struct.unpack_from("<II", data, at)
+        _, label = struct.unpack_from("<If", data, at + 8)
+        seen[data[at + 32 : at + 8 + length]] = label
+        at += 8 + length + -length % 4
+    assert seen == {b"a/1.jpg": 0, b"a-b/1.jpg": 1, b"b/1.jpg": 2}
+    manifest = json.loads((tmp_path / "o/.forebay/pack.json").read_text())
+    assert manifest["classes"] == ["a", "a-b", "b"]
+
+
+def test_machines_index_parts_and_merge_makes_the_catalog_of_one(pictures, tmp_path):
+    pack(pictures, tmp_path, *arguments_for("tar"))
+    catalog = tmp_path / ".forebay/catalog.fbc"
+    whole = catalog.read_bytes()
+    catalog.unlink()
+    for share in range(3):
+        error = forebay("merge", tmp_path, code=254).stderr
+        assert ("no part" if share == 0 else f"{share} parts of 3") in error
+        forebay("index", tmp_path, "--shard", f"{share}/3")
+    report = json.loads(forebay("merge", tmp_path, "--json").stdout)
+    assert report["records"] == 240 and report["objects"] == report["shards"]
+    assert catalog.read_bytes() == whole
+    assert not list(tmp_path.rglob("*.fbp")) or all("pack" in p.parts for p in tmp_path.rglob("*.fbp"))
+
+
+def test_parts_of_data_that_changed_in_between_are_not_merged(pictures, tmp_path):
+    pack(pictures, tmp_path, *arguments_for("tar"))
+    forebay("index", tmp_path, "--shard", "0/2")
+    (tmp_path / "shard-000000.tar").unlink()
+    forebay("index", tmp_path, "--shard", "1/2")
+    assert "not of one whole" in forebay("merge", tmp_path, code=252).stderr

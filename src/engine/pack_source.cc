@@ -1,0 +1,218 @@
+#include "engine/pack_source.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "catalog/files_builder.h"
+#include "catalog/files_catalog.h"
+#include "catalog/listing.h"
+#include "catalog/records_builder.h"
+#include "engine/index_records.h"
+#include "engine/open_catalog.h"
+#include "engine/pack_columns.h"
+#include "engine/record_formats.h"
+#include "format/tar.h"
+
+namespace forebay::engine {
+namespace {
+
+using catalog::FileEntry;
+using catalog::FilesCatalog;
+using catalog::RecordsCatalog;
+
+// Plain objects: those of one key, which lie side by side, are a sample.
+class FilesSource : public PackSource {
+ public:
+  FilesSource(std::shared_ptr<const FilesCatalog> files) : PackSource("files"), files_(files) {}
+
+  Result<bool> Next(Cursor* cursor, PackSample* sample, LeftOut* left_out) const override {
+    *sample = {.number = cursor->number};
+    for (; cursor->position < files_->count(); ++cursor->position) {
+      FB_ASSIGN_OR_RETURN(const FileEntry file, files_->At(cursor->position));
+      const auto name = format::SplitSampleName(file.key);
+      if (!name || format::IsMetadataName(file.key)) {
+        Leave(file, left_out);
+        continue;
+      }
+      if (!sample->fields.empty() && name->key != sample->key) {
+        FB_RETURN_IF_ERROR(CheckWhole(*sample, file, cursor->position));
+        break;
+      }
+      if (sample->fields.empty()) sample->source = cursor->position;
+      sample->key = name->key;
+      FB_RETURN_IF_ERROR(Add(file, LowerAscii(name->extension), cursor->position, sample));
+    }
+    if (sample->fields.empty()) return false;
+    ++cursor->number;
+    return true;
+  }
+  Result<FileEntry> ObjectAt(uint64_t object) const override { return files_->At(object); }
+  Result<ByteView> Open(const PackField&, ByteView fetched,
+                        std::vector<std::byte>*) const override {
+    return fetched;
+  }
+  std::string id() const override { return "files " + files_->content_hash(); }
+
+ private:
+  static void Leave(const FileEntry& file, LeftOut* left_out) {
+    if (left_out == nullptr) return;
+    ++left_out->files;
+    catalog::Warn(&left_out->warnings, file.key,
+                  "left out: its name has no key and extension, as WebDataset's rule wants them");
+  }
+
+  static Status Add(const FileEntry& file, std::string field, uint64_t object, PackSample* sample) {
+    for (const PackField& other : sample->fields) {
+      if (other.name != field) continue;
+      return Status(Code::kInvalidArgument,
+                    fmt::format("{} is the second file of field '{}' of sample '{}'", file.key,
+                                field, sample->key));
+    }
+    sample->fields.push_back(
+        {.name = std::move(field), .object = object, .range = {0, file.size}, .bytes = file.size});
+    return {};
+  }
+
+  // In the order of the bytes only a folder that is named like one of its files, a.b/ between a.a
+  // and a.c, can lie between the files of a sample.
+  Status CheckWhole(const PackSample& sample, const FileEntry& behind, uint64_t position) const {
+    const std::string mark = sample.key + ".";
+    if (!behind.key.starts_with(mark)) return {};
+    for (uint64_t i = position; i < files_->count(); ++i) {
+      FB_ASSIGN_OR_RETURN(const FileEntry file, files_->At(i));
+      if (!file.key.starts_with(mark)) break;
+      const auto name = format::SplitSampleName(file.key);
+      if (!name || name->key != sample.key) continue;
+      return Status(Code::kInvalidArgument,
+                    fmt::format("{} lies between the files of sample '{}', the next of which is "
+                                "{}: rename the folder",
+                                behind.key, sample.key, file.key));
+    }
+    return {};
+  }
+
+  const std::shared_ptr<const FilesCatalog> files_;
+};
+
+// Records of shards.
+class RecordsSource : public PackSource {
+ public:
+  RecordsSource(std::string format, std::shared_ptr<const RecordsCatalog> records)
+      : PackSource(std::move(format)), records_(std::move(records)) {
+    using RecordIo = format::RecordIoOptions;
+    if (this->format() == "tfrecord") kind_ = format::Kind::kTfRecord;
+    if (!this->format().starts_with("recordio")) return;
+    kind_ = format::Kind::kRecordIo;
+    if (this->format() == "recordio-image") options_.payload = RecordIo::Payload::kImage;
+    if (this->format() == "recordio-protobuf") options_.multipart = RecordIo::Multipart::kSageMaker;
+  }
+
+  Result<bool> Next(Cursor* cursor, PackSample* sample, LeftOut*) const override {
+    if (cursor->position == records_->count()) return false;
+    FB_ASSIGN_OR_RETURN(const catalog::RecordEntry record, records_->At(cursor->position));
+    *sample = {.number = cursor->number, .source = record.shard};
+    FB_ASSIGN_OR_RETURN(sample->key, records_->KeyOf(cursor->position));
+    for (const catalog::RecordField& field : record.fields) {
+      const catalog::FieldInfo& info = records_->fields()[field.field];
+      sample->fields.push_back({.name = info.name,
+                                .object = record.shard,
+                                .range = field.range,
+                                .bytes = field.bytes,
+                                .crc32c = field.crc32c,
+                                .dtype = info.dtype,
+                                .shape = info.shape});
+    }
+    ++cursor->position;
+    ++cursor->number;
+    return true;
+  }
+  Result<FileEntry> ObjectAt(uint64_t object) const override { return records_->ShardAt(object); }
+  Result<ByteView> Open(const PackField& field, ByteView fetched,
+                        std::vector<std::byte>* scratch) const override {
+    const uint64_t at = field.range.offset;
+    if (field.crc32c && *field.crc32c != Crc32c(fetched)) {
+      return Status(Code::kDataLoss,
+                    fmt::format("it has CRC-32C {:08x}, {:08x} when it was indexed",
+                                Crc32c(fetched), *field.crc32c));
+    }
+    return format::OpenField(kind_, options_, field.origin.empty() ? field.name : field.origin,
+                             fetched, field.bytes, scratch, {.shard = "", .offset = at});
+  }
+  std::string id() const override { return format() + " " + records_->content_hash(); }
+
+ private:
+  const std::shared_ptr<const RecordsCatalog> records_;
+  format::Kind kind_ = format::Kind::kUnknown;
+  format::ContainerOptions options_;
+};
+
+Result<std::unique_ptr<PackSource>> OverFiles(std::shared_ptr<const FilesCatalog> files) {
+  if (files->key_order() != catalog::KeyOrder::kBytes || files->generations().size() > 1) {
+    return Status(Code::kInvalidArgument,
+                  "the source's catalog has its objects in another order than that of their keys: "
+                  "files of one sample would not lie side by side");
+  }
+  return std::unique_ptr<PackSource>(std::make_unique<FilesSource>(std::move(files)));
+}
+
+Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records) {
+  std::string name = FormatName(records->format(), records->format_options());
+  return std::unique_ptr<PackSource>(
+      std::make_unique<RecordsSource>(std::move(name), std::move(records)));
+}
+
+Result<std::unique_ptr<PackSource>> FromCatalog(const IndexJob& job, const std::string& catalog) {
+  FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
+  auto records = ReadRecordsCatalog(*job.stores, uri);
+  if (records.ok()) return OverRecords(*std::move(records));
+  if (records.code() != Code::kInvalidArgument) return std::move(records).status();
+  FB_ASSIGN_OR_RETURN(auto files, ReadFilesCatalog(*job.stores, uri));
+  return OverFiles(std::move(files));
+}
+
+Result<std::unique_ptr<PackSource>> IndexedFiles(const IndexJob& job,
+                                                 PackSource::LeftOut* left_out) {
+  catalog::FilesOptions build{.source_uri = job.source_uri};
+  catalog::FilesReport built;
+  auto bytes = catalog::BuildFiles(store::SyncStore(job.from), job.prefix, build, &built);
+  if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
+  *left_out = {built.skipped, std::move(built.warnings)};
+  FB_ASSIGN_OR_RETURN(auto files, FilesCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
+  return OverFiles(std::move(files));
+}
+
+// A shard that is damaged, or none, ends it: what is packed is all of it.
+Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const std::string& name,
+                                                   PackSource::LeftOut* left_out) {
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  catalog::RecordsReport built;
+  auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format,
+                                     {.source_uri = job.source_uri}, &built);
+  if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
+  if (!built.failures.empty()) {
+    return Status(Code::kDataLoss, built.failures[0].why,
+                  {.uri = job.source_uri + built.failures[0].key});
+  }
+  *left_out = {built.skipped, std::move(built.warnings)};
+  FB_ASSIGN_OR_RETURN(auto records,
+                      RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
+  return OverRecords(std::move(records));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackSource>> OpenPackSource(const IndexJob& job, const PackOptions& options,
+                                                   PackSource::LeftOut* left_out) {
+  if (!options.catalog.empty()) return FromCatalog(job, options.catalog);
+  std::string format = options.format;
+  if (format == "auto") {
+    FB_ASSIGN_OR_RETURN(format, FormatOfObjects(job));
+  }
+  if (format.empty() || format == "files") return IndexedFiles(job, left_out);
+  return IndexedRecords(job, format, left_out);
+}
+
+}  // namespace forebay::engine
