@@ -28,6 +28,11 @@ void DropHolder(void* pointer) noexcept {
 
 Result<nb::dlpack::dtype> DtypeOf(const ArraySpec& spec) {
   if (spec.dtype == "uint8") return nb::dtype<uint8_t>();
+  if (spec.dtype == "int8") return nb::dtype<int8_t>();
+  if (spec.dtype == "int16") return nb::dtype<int16_t>();
+  if (spec.dtype == "uint16") return nb::dtype<uint16_t>();
+  if (spec.dtype == "uint32") return nb::dtype<uint32_t>();
+  if (spec.dtype == "uint64") return nb::dtype<uint64_t>();
   if (spec.dtype == "int32") return nb::dtype<int32_t>();
   if (spec.dtype == "int64") return nb::dtype<int64_t>();
   if (spec.dtype == "float32") return nb::dtype<float>();

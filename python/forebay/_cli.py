@@ -3,6 +3,8 @@
 import os
 import sys
 
+from . import arrow
+
 
 def main():
     _become("forebay")
@@ -15,6 +17,7 @@ def faults():
 def _become(name):
     # `forebay demo` runs Python: this one, which has the package.
     os.environ.setdefault("FOREBAY_PYTHON", sys.executable)
+    arrow.announce()
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     try:
         os.execv(program, [name, *sys.argv[1:]])

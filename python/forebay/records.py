@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Mapping, Optional, Sequence
 
-from . import _core, check, ranks
+from . import _core, arrow, check, ranks
 from .errors import InvalidArgumentError
 
 #: What a channel's S3Uri names, as SageMaker calls it.
@@ -98,6 +98,8 @@ class Records:
         return Attributes(self.uri, self.attributes, *(self.host or (0, 1)))
 
     def _to_core(self):
+        if self.format in (None, "parquet"):
+            arrow.announce()
         options = _core.RecordsOptions()
         options.uri, options.format = self.uri, self.format or ""
         options.columns = list(self.columns or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from . import _core, check
+from . import _core, arrow, check
 from .errors import InvalidArgumentError
 from .records import S3_DATA_TYPES
 from .storage import to_store_options
@@ -173,6 +173,7 @@ def index(
     options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))
     options.append = check.boolean("append", append)
     options.verify = check.one_of("verify", verify, ("none", "heads", "full"))
+    arrow.announce()
     return _core.build_index(
         check.uri("source", source), to_store_options(storage_options), options
     )

@@ -144,7 +144,7 @@ Result<IndexReport> MergeIndex(const std::string& source, const StoreOptions& st
   report.format = engine::FormatName(parts[0].head.format, parts[0].head.format_options);
   FB_ASSIGN_OR_RETURN(const auto opened,
                       catalog::RecordsCatalog::Open(catalog::BytesInMemory(std::move(bytes))));
-  engine::Describe(*opened, &report);
+  FB_RETURN_IF_ERROR(engine::Describe(*opened, &report));
   report.appended = report.records;
   // What was merged is of no use any more, and would only be taken for another set later.
   for (const std::string& key : keys) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "catalog/records_builder.h"
 #include "engine/open_catalog.h"
 #include "engine/record_formats.h"
+#include "feed/table_samples.h"
 #include "store/pinned_object.h"
 
 namespace forebay::engine {
@@ -54,7 +56,7 @@ catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& op
   return build;
 }
 
-void Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
+Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
   report->content_hash = catalog.content_hash();
   report->generations = catalog.generations().size();
   report->shards = catalog.shard_count();
@@ -62,6 +64,14 @@ void Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
   for (const catalog::FieldInfo& field : catalog.fields()) {
     report->fields.push_back({field.name, field.records, field.bytes_max});
   }
+  if (!feed::IsOfTables(catalog)) return {};
+  // There records are row groups.
+  const uint64_t groups = catalog.count();
+  FB_ASSIGN_OR_RETURN(report->records, feed::RowsOf(catalog, groups));
+  const uint64_t before = groups - std::min(groups, report->appended);
+  FB_ASSIGN_OR_RETURN(const uint64_t rows_before, feed::RowsOf(catalog, before));
+  report->appended = report->records - rows_before;
+  return {};
 }
 
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
@@ -85,7 +95,7 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
     FB_ASSIGN_OR_RETURN(opened,
                         catalog::RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
   }
-  Describe(*opened, &report);
+  FB_RETURN_IF_ERROR(Describe(*opened, &report));
   return report;
 }
 

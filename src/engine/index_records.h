@@ -13,7 +13,7 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
 // What both that and one machine's share of it are made by and say.
 catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options);
 IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job, const std::string& format);
-void Describe(const catalog::RecordsCatalog& catalog, IndexReport* report);
+Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report);
 // The format of the records' catalog that is there to be appended to; "": it is of plain objects.
 Result<std::string> FormatOfCatalog(const IndexJob& job);
 // What half of a few objects or more are, by their content; "": no shards of records, as where one

@@ -24,6 +24,7 @@
 #include "engine/store_set.h"
 #include "feed/batch_layout.h"
 #include "feed/mixed_dataset.h"
+#include "ops/dtype.h"
 #include "order/order_digest.h"
 #include "sys/thread.h"
 
@@ -207,6 +208,9 @@ Status RunLoader::SetBudget() {
   FB_ASSIGN_OR_RETURN(const engine::RunMemory memory,
                       engine::PlanMemory(options_, plan_, sources_, dataset()));
   pipeline_options_.memory_tier_bytes = memory.kept;
+  for (const engine::OpenedSource& source : sources_) {
+    if (source.tables != nullptr) source.tables->KeepDecoded(memory.decoded);
+  }
   pipeline_options_.memory_bytes = memory.in_work;
   pipeline_options_.order = plan_.order;
   pipeline_options_.first_of_source = plan_.first_of_source;
@@ -462,10 +466,12 @@ Batch RunLoader::MakeBatch(feed::ReadyGroup group) {
     const bool ragged = dataset().arrays()[k].ragged();
     const auto bytes = static_cast<int64_t>(held->layout->BytesOf(k));
     std::byte* first = held->block.get() + held->layout->FirstOf(k);
-    batch.arrays.push_back(MakeArray(i++, ragged ? bytes : rows, held, first));
+    const int64_t each = ragged ? ops::BytesOf(specs_[i].dtype) : 1;
+    batch.arrays.push_back(MakeArray(i++, ragged ? bytes / each : rows, held, first));
     batch.arrays.back().bytes = held->layout->BytesOf(k);
     if (!ragged) continue;
     std::vector<int64_t>& offsets = held->offsets.emplace_back(held->layout->OffsetsOf(k));
+    for (int64_t& offset : offsets) offset /= each;  // of elements
     batch.arrays.push_back(MakeArray(i++, rows + 1, held, offsets.data()));
     batch.arrays.back().bytes = offsets.size() * sizeof(int64_t);
   }

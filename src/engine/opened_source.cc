@@ -98,6 +98,20 @@ class ShardsTable : public ObjectTable {
   std::string prefix_;
 };
 
+// Records of the catalog are row groups, samples are rows.
+Result<OpenedSource> OpenTables(std::shared_ptr<const catalog::RecordsCatalog> catalog,
+                                const RecordsOptions& records, OpenedSource source) {
+  FB_ASSIGN_OR_RETURN(auto dataset,
+                      feed::TableSamples::Make(std::move(catalog),
+                                               {.columns = records.columns, .ops = records.ops}));
+  for (catalog::Generation& generation : source.generations) {
+    generation.samples = dataset->RowsOfGroups(generation.samples);
+  }
+  source.tables = dataset.get();
+  source.dataset = std::move(dataset);
+  return source;
+}
+
 Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records, bool neighbours) {
   if (!records.s3_data_type.empty() || records.hosts != 1) {
     return Bad("an S3 data type and a distribution are of format 'files'");
@@ -112,6 +126,9 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
   source.catalog_hash = catalog->content_hash();
   source.generations = catalog->generations();
   source.objects = std::make_shared<const ShardsTable>(catalog, PrefixOf(source.root));
+  source.spec =
+      fmt::format("records/1 format={} columns={}", format, fmt::join(records.columns, ","));
+  if (feed::IsOfTables(*catalog)) return OpenTables(catalog, records, std::move(source));
   FB_ASSIGN_OR_RETURN(auto dataset, feed::RecordSamples::Make(catalog, {.columns = records.columns,
                                                                         .ops = records.ops,
                                                                         .neighbours = neighbours}));
@@ -120,8 +137,6 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
         fmt::format("not in every record, and left out unless columns name them: {}",
                     fmt::join(dataset->left_out(), ", ")));
   }
-  source.spec =
-      fmt::format("records/1 format={} columns={}", format, fmt::join(records.columns, ","));
   source.records = dataset.get();
   source.dataset = std::move(dataset);
   return source;

@@ -10,6 +10,7 @@
 #include "engine/store_set.h"
 #include "feed/dataset.h"
 #include "feed/record_samples.h"
+#include "feed/table_samples.h"
 #include "feed/video_clips.h"
 #include "forebay/dataset.h"
 #include "order/block_table.h"
@@ -29,6 +30,7 @@ struct OpenedSource {
   std::unique_ptr<feed::Dataset> dataset;
   const feed::VideoClips* clips = nullptr;       // `dataset`, where it is that
   const feed::RecordSamples* records = nullptr;  // the same
+  feed::TableSamples* tables = nullptr;          // the same
 };
 
 // Reads catalogs with a store set of its own, gone when this returns: no thread is left.

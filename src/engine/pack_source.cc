@@ -11,6 +11,7 @@
 #include "catalog/listing.h"
 #include "catalog/records_builder.h"
 #include "engine/index_records.h"
+#include "feed/table_samples.h"
 #include "engine/open_catalog.h"
 #include "engine/pack_columns.h"
 #include "engine/record_formats.h"
@@ -159,6 +160,9 @@ Result<std::unique_ptr<PackSource>> OverFiles(std::shared_ptr<const FilesCatalog
 }
 
 Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records) {
+  if (feed::IsOfTables(*records)) {
+    return Status(Code::kUnimplemented, "tables in Parquet files are not packed into other shards");
+  }
   std::string name = FormatName(records->format(), records->format_options());
   return std::unique_ptr<PackSource>(
       std::make_unique<RecordsSource>(std::move(name), std::move(records)));

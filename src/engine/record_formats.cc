@@ -12,6 +12,7 @@
 #include "format/mds.h"
 #include "format/mds_json.h"
 #include "format/npy.h"
+#include "format/parquet.h"
 #include "format/recordio.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
@@ -148,6 +149,8 @@ std::vector<Known> MakeAll() {
   known.push_back(Plain<format::LitDataOptions, format::ScanLitData>("litdata", Kind::kLitData));
   known.push_back({"npy", Kind::kNpy, true, {.name = "npy", .scan = ScanRows}});
   known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
+  known.push_back(
+      {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
   for (Known& one : known) {
     one.format.is_shard = [kind = one.kind](const Shard& shard) -> Result<bool> {
       FB_ASSIGN_OR_RETURN(const Kind found, KindOf(shard));

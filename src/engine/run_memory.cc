@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kMemoryTierShare = 8;
 // Pieces of shards that are in use beside those of a shuffle's windows.
 constexpr uint64_t kOpenPieces = 4;
+constexpr uint64_t kSpare = 8;
 
 // Of a batch. A sample comes twice in one where an epoch ends in its middle (a tail that is padded,
 // epochs that are cut elsewhere, mixtures): the rows are those of several epochs then, each with
@@ -28,6 +29,38 @@ uint64_t LargestOutput(const LoaderOptions& options, const RunPlan& plan,
   return dataset.OutputBytesMax((rows + epochs - 1) / epochs) * epochs;
 }
 
+// Pieces that a shuffle has open at a time.
+uint64_t OpenPieces(const LoaderOptions& options, const RunPlan& plan) {
+  if (options.order.shuffle != ShuffleKind::kBlocks) return kOpenPieces;
+  const auto streams = static_cast<uint64_t>(options.order.blocks.streams);
+  const uint64_t ranks = plan.slicing.world_size;
+  return kOpenPieces +
+         static_cast<uint64_t>(options.order.blocks.window) * ((streams + ranks - 1) / ranks);
+}
+
+// What is kept of tables, decoded. Of a shuffle that may come to any row next: all.
+uint64_t DecodedBytes(const LoaderOptions& options, const RunPlan& plan,
+                      const std::vector<OpenedSource>& sources) {
+  const bool anywhere = options.order.shuffle == ShuffleKind::kGlobal || plan.external;
+  uint64_t wanted = 0;
+  for (const OpenedSource& source : sources) {
+    if (source.tables == nullptr) continue;
+    wanted += anywhere ? source.tables->decoded_bytes()
+                       : source.tables->DecodedBytes(OpenPieces(options, plan));
+  }
+  wanted += wanted / kSpare;  // what is said of columns is said about
+  const uint64_t most = options.memory_bytes / 2;
+  if (wanted > most) {
+    Log(LogLevel::kWarn,
+        fmt::format("the decoded columns that are in use at a time take {}, and memory={} leaves "
+                    "them {}: row groups are read and decoded more than once; {}, or more memory, "
+                    "helps",
+                    FormatSize(wanted), FormatSize(options.memory_bytes), FormatSize(most),
+                    anywhere ? "a shuffle of blocks" : "a smaller window of the shuffle"));
+  }
+  return std::min(wanted, most);
+}
+
 // What is kept of delivered extents. Of those that serve many samples: all that are in use at a
 // time, so that none is fetched twice.
 uint64_t KeptBytes(const LoaderOptions& options, const RunPlan& plan,
@@ -35,12 +68,7 @@ uint64_t KeptBytes(const LoaderOptions& options, const RunPlan& plan,
   if (!dataset.shares_extents()) {
     return options.epochs == 1 ? 0 : options.memory_bytes / kMemoryTierShare;
   }
-  uint64_t open = kOpenPieces;
-  if (options.order.shuffle == ShuffleKind::kBlocks) {
-    const auto streams = static_cast<uint64_t>(options.order.blocks.streams);
-    const uint64_t ranks = plan.slicing.world_size;
-    open += static_cast<uint64_t>(options.order.blocks.window) * ((streams + ranks - 1) / ranks);
-  }
+  const uint64_t open = OpenPieces(options, plan);
   uint64_t wanted = 0;
   for (const OpenedSource& source : sources) {
     if (source.records != nullptr) wanted += open * source.records->chunk_bytes();
@@ -66,7 +94,13 @@ Result<RunMemory> PlanMemory(const LoaderOptions& options, const RunPlan& plan,
   RunMemory memory;
   memory.kept = KeptBytes(options, plan, sources, dataset);
   if (options.memory_bytes - memory.kept < needed) memory.kept = 0;
-  memory.in_work = options.memory_bytes - memory.kept;
+  uint64_t decoded = DecodedBytes(options, plan, sources);
+  const uint64_t rest = options.memory_bytes - memory.kept;
+  decoded = std::min(decoded, rest - std::min(needed, rest));
+  const auto tables = static_cast<uint64_t>(std::ranges::count_if(
+      sources, [](const OpenedSource& source) { return source.tables != nullptr; }));
+  memory.decoded = decoded / std::max<uint64_t>(tables, 1);
+  memory.in_work = rest - decoded;
   if (memory.in_work < needed) {
     return Status(Code::kInvalidArgument,
                   fmt::format("memory of {} is too little: the largest batch needs {} ({} bytes)",

@@ -54,6 +54,7 @@ struct UnitBytes {
 };
 
 class BatchLayout;
+class LateRows;
 
 // Where a row's arrays go: its place in a batch.
 struct RowTarget {
@@ -61,6 +62,7 @@ struct RowTarget {
   std::byte* block = nullptr;
   const BatchLayout* layout = nullptr;
   uint64_t row = 0;
+  LateRows* late = nullptr;            // where Dataset::sizes_late
   MutableBytes array(size_t i) const;  // of Dataset::arrays()
 };
 
@@ -92,6 +94,17 @@ class Dataset {
   // Whether plans have extents in common, bytes that serve many samples: they are fetched once and
   // kept while others that need them may come.
   virtual bool shares_extents() const { return false; }
+  // Plans are made ahead of time: makes one smaller of which something need not be read any more,
+  // by what the data set keeps itself. False: it stays as it is.
+  virtual bool Shorten(SamplePlan* plan) const {
+    (void)plan;
+    return false;
+  }
+  // Whether only decoding tells the sizes of ragged arrays. Plans say 0, decoding puts them into
+  // RowTarget::late, and the batch is laid out when it is whole; LateBytes is what that takes,
+  // about, in a batch of so many rows.
+  virtual bool sizes_late() const { return false; }
+  virtual uint64_t LateBytes(uint64_t rows) const { return rows * 0; }
   virtual Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const = 0;
   // "scene a, front at 3.2 s": for error texts.
   virtual std::string DescribeSample(uint64_t sample) const = 0;

@@ -119,7 +119,11 @@ Feeder::Group& Feeder::GroupFor(const plan::PlanItem& planned, const SampleWork&
     ready.sources.resize(work.batch_rows);
     ready.pads.resize(work.batch_rows);
     ready.layout = work.layout;
-    ready.block = outputs_->Take(std::max<uint64_t>(planned.item.group_output_bytes, 1));
+    ready.block = outputs_->Take(std::max<uint64_t>(work.layout->bytes(), 1));
+    if (dataset_.sizes_late()) {
+      const auto ragged = std::ranges::count_if(dataset_.arrays(), &SampleArray::ragged);
+      group.late = std::make_shared<LateRows>(ready.rows, static_cast<size_t>(ragged));
+    }
   }
   ++group.items;
   group.complete = planned.item.ends_group;
@@ -135,6 +139,12 @@ void Feeder::StartItem(plan::PlanItem planned) {
   slot.work = std::static_pointer_cast<SampleWork>(planned.item.work);
   slot.group = &GroupFor(planned, *slot.work);
   slot.item = std::move(planned.item);
+  const uint64_t reserved = NewRawBytes(slot.item);
+  if (dataset_.Shorten(&slot.work->plan)) {
+    slot.item.extents = slot.work->plan.extents;
+    budget_.Release(reserved);
+    budget_.ForceReserve(NewRawBytes(slot.item));
+  }
   HoldRaw(slot);
   for (const SampleRow& row : slot.work->rows) slot.group->ready.pads[row.row] = row.pad;
   const auto priority = static_cast<store::Priority>(planned.urgency);
@@ -241,13 +251,14 @@ Feeder::Targets Feeder::TargetsOf(const Slot& slot, const DecodeUnit& unit) cons
   Targets targets;
   targets.rows.reserve(unit.row_count);
   const ReadyGroup& ready = slot.group->ready;
-  targets.keep = {ready.block, slot.work->layout};
+  targets.keep = {ready.block, slot.work->layout, slot.group->late};
   for (size_t i = unit.first_row; i < unit.first_row + unit.row_count; ++i) {
     const SampleRow& row = slot.work->rows[i];
     RowTarget target{.identity = {.seed = sampler_.seed(),
                                   .epoch = row.place.source_epoch,
                                   .sample = row.place.sample,
-                                  .occurrence = row.pad ? 1U : 0U}};
+                                  .occurrence = row.pad ? 1U : 0U},
+                     .late = slot.group->late.get()};
     const auto aside = slot.group->aside.find(row.row);
     if (aside == slot.group->aside.end()) {
       target.block = ready.block.get();
@@ -452,6 +463,36 @@ void Feeder::LayOutAnew(Group& group) {
   group.output_bytes = bytes;
 }
 
+// What decoding found is put together here, once for every byte: this thread's one copy of payload
+// beside the memory tier's.
+void Feeder::LayOutLate(Group& group) {
+  const std::vector<SampleArray>& arrays = dataset_.arrays();
+  ReadyGroup& ready = group.ready;
+  const std::vector<uint64_t> sizes = group.late->Sizes();
+  auto layout = std::make_shared<const BatchLayout>(arrays, ready.rows, sizes);
+  const uint64_t bytes = WholeSlabs(layout->bytes());
+  budget_.ForceReserve(bytes);
+  auto block = outputs_->Take(std::max<uint64_t>(layout->bytes(), 1));
+  for (size_t i = 0, ragged = 0; i < arrays.size(); ++i) {
+    if (!arrays[i].ragged()) {
+      std::memcpy(block.get() + layout->FirstOf(i), ready.block.get() + ready.layout->FirstOf(i),
+                  layout->BytesOf(i));
+      continue;
+    }
+    for (uint64_t row = 0; row < ready.rows; ++row) {
+      const ByteView from = group.late->At(row, ragged);
+      if (from.empty()) continue;
+      std::memcpy(layout->RowOf(block.get(), i, row).data(), from.data(), from.size());
+    }
+    ++ragged;
+  }
+  ready.block = std::move(block);
+  ready.layout = std::move(layout);
+  group.late.reset();
+  budget_.Release(group.output_bytes);
+  group.output_bytes = bytes;
+}
+
 // The slot's raw bytes are over: they leave the budget, and delivered ones are offered to memory.
 void Feeder::Free(Slot& slot, bool delivered) {
   if (slot.in_fetcher) {
@@ -486,6 +527,7 @@ void Feeder::HandOnReadyGroups() {
     if (group.ready.status.ok()) {
       planner_.runway().OnGroupDecoded(group.decode);
       if (!group.aside.empty()) LayOutAnew(group);
+      if (group.late) LayOutLate(group);
     }
     handed_on_bytes_.push_back(group.output_bytes);
     ++stats_.groups;

@@ -20,6 +20,7 @@
 #include "feed/batch_layout.h"
 #include "feed/dataset.h"
 #include "feed/decode_pool.h"
+#include "feed/late_rows.h"
 #include "feed/output_pool.h"
 #include "feed/sampler.h"
 #include "fetch/fetcher.h"
@@ -141,6 +142,7 @@ class Feeder : public fetch::FetchSink {
       std::shared_ptr<const BatchLayout> layout;
     };
     std::map<uint64_t, Aside> aside;  // by row
+    std::shared_ptr<LateRows> late;   // where Dataset::sizes_late
   };
 
   Slot& SlotOf(uint64_t sequence) { return ring_[sequence % ring_.size()]; }
@@ -160,6 +162,7 @@ class Feeder : public fetch::FetchSink {
   Targets TargetsOf(const Slot& slot, const DecodeUnit& unit) const;
   void PlaceSubstitute(Slot& slot, size_t of_work);
   void LayOutAnew(Group& group);
+  void LayOutLate(Group& group);
   void OnDecoded(uint64_t sequence, Status status, size_t row, Duration busy);
   void OnFetched(Slot& slot);
   void RetryAtDemand(Slot& slot);

@@ -34,6 +34,13 @@ Status CheckSame(const MixedDataset::Part& first, const MixedDataset::Part& othe
                                 first.name, in_a, other.name, in_b));
     }
   }
+  if (first.dataset->sizes_late() != other.dataset->sizes_late()) {
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("a mixture's sources must be alike: only in one of '{}' and '{}' does "
+                    "decoding alone tell how large rows are",
+                    first.name, other.name));
+  }
   return {};
 }
 
@@ -105,6 +112,21 @@ bool MixedDataset::plans_together() const {
 bool MixedDataset::shares_extents() const {
   return std::ranges::any_of(parts_,
                              [](const Part& part) { return part.dataset->shares_extents(); });
+}
+
+bool MixedDataset::Shorten(SamplePlan* plan) const {
+  if (plan->detail == nullptr) return false;  // it could not be made
+  const auto& of = *static_cast<const PartPlan*>(plan->detail.get());
+  SamplePlan own = of.plan;
+  if (!parts_[of.part].dataset->Shorten(&own)) return false;
+  *plan = Renumber(of.part, std::move(own));
+  return true;
+}
+
+uint64_t MixedDataset::LateBytes(uint64_t rows) const {
+  uint64_t most = 0;
+  for (const Part& part : parts_) most = std::max(most, part.dataset->LateBytes(rows));
+  return most;
 }
 
 std::vector<std::vector<uint32_t>> MixedDataset::Together(std::span<const uint64_t> samples) const {

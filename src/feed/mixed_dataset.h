@@ -27,6 +27,9 @@ class MixedDataset : public Dataset {
   Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
                                   size_t* bad_row) const override;
   bool shares_extents() const override;
+  bool Shorten(SamplePlan* plan) const override;
+  bool sizes_late() const override { return parts_[0].dataset->sizes_late(); }
+  uint64_t LateBytes(uint64_t rows) const override;
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
   uint64_t raw_bytes_max() const override;

@@ -107,7 +107,7 @@ void Sampler::PlanBatch(uint64_t rows) {
   }
   layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows, bytes);
   for (size_t i = 0; i < works.size(); ++i) {
-    planned_[i].group_output_bytes = layout_->bytes();
+    planned_[i].group_output_bytes = layout_->bytes() + dataset_.LateBytes(rows);
     works[i]->layout = layout_;
   }
 }

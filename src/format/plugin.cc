@@ -62,4 +62,12 @@ Result<const void*> LoadPlugin(const Plugin& plugin, bool (*fits)(const void* ap
                             plugin.what_needs, plugin.variable, plugin.file, tried));
 }
 
+void LoadBefore(const char* variable, std::initializer_list<const char*> files) {
+  const char* folder = std::getenv(variable);
+  if (folder == nullptr || *folder == 0) return;
+  for (const char* file : files) {
+    (void)dlopen((std::filesystem::path(folder) / file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 }  // namespace forebay::format

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,11 @@ struct Plugin {
 // Looks beside the module this code is in, then in ../lib/forebay of its folder, then in the build
 // tree. `fits` says whether it belongs to this build.
 Result<const void*> LoadPlugin(const Plugin& plugin, bool (*fits)(const void* api));
+
+// Libraries that the next plugin needs, from the folder that `variable` names: a program that does
+// not have them on its search path. What cannot be loaded is left for the plugin's own loading to
+// say.
+void LoadBefore(const char* variable, std::initializer_list<const char*> files);
 
 // Changes with the release, the compiler and `sizes` (of what crosses the boundary).
 constexpr uint64_t PluginFingerprint(std::initializer_list<uint64_t> sizes) {

@@ -1,0 +1,350 @@
+"""Rows of Parquet files, by pyarrow and DuckDB as references: every type, codec and encoding, in any
+order, and never a wrong row from a damaged file."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import forebay as fb
+
+BYTES = "forebay_store_read_bytes_total"
+
+
+def table(rows, seed=0, nulls=False):
+    rng = np.random.default_rng(seed)
+
+    def column(values, kind):
+        values = list(values)
+        if nulls:
+            values = [None if rng.random() < 0.2 else value for value in values]
+        return pa.array(values, kind)
+
+    numbers = {
+        f"{sign}int{bits}": column(
+            (int(v) for v in rng.integers(*limits, rows, endpoint=True, dtype=f"{sign}int{bits}")),
+            getattr(pa, f"{sign}int{bits}")(),
+        )
+        for bits in (8, 16, 32, 64)
+        for sign in ("", "u")
+        for limits in [(np.iinfo(f"{sign}int{bits}").min, np.iinfo(f"{sign}int{bits}").max)]
+    }
+    return pa.table(
+        {
+            **numbers,
+            "bool": column((bool(v) for v in rng.random(rows) < 0.5), pa.bool_()),
+            "float16": column((np.float16(v) for v in rng.random(rows)), pa.float16()),
+            "float32": column((float(np.float32(v)) for v in rng.random(rows)), pa.float32()),
+            "float64": column((float(v) for v in rng.random(rows)), pa.float64()),
+            "few": column((int(v) for v in rng.integers(0, 7, rows)), pa.int64()),
+            "grows": column(range(seed * rows, (seed + 1) * rows), pa.int64()),
+            "fixed": column((rng.bytes(5) for _ in range(rows)), pa.binary(5)),
+            "text": column((f"row {i} ü" * (i % 6) for i in range(rows)), pa.string()),
+            "large": column((rng.bytes(i % 50) for i in range(rows)), pa.large_binary()),
+            "numbers": column(
+                ([int(v) for v in rng.integers(0, 99, i % 4)] for i in range(rows)),
+                pa.list_(pa.int32()),
+            ),
+            "vector": column(
+                ([float(np.float32(v)) for v in rng.random(3)] for _ in range(rows)),
+                pa.list_(pa.float32()),
+            ),
+            "image": column(
+                ({"bytes": rng.bytes(i % 40), "path": f"{i}.jpg"} for i in range(rows)),
+                pa.struct({"bytes": pa.binary(), "path": pa.string()}),
+            ),
+        }
+    )
+
+
+def flat(source):
+    """What each of our columns holds, row by row; None is a null."""
+    columns = {}
+    for name in source.column_names:
+        values = source[name].to_pylist()
+        if name == "image":
+            columns["image"] = [None if v is None else v["bytes"] for v in values]
+            columns["image.path"] = [None if v is None else v["path"].encode() for v in values]
+        elif name == "text":
+            columns[name] = [None if v is None else v.encode() for v in values]
+        else:
+            columns[name] = values
+    return columns
+
+
+def value_of(batch, name, row):
+    array = np.asarray(batch[name])
+    if f"{name}_offsets" not in batch:
+        value = array[row]
+        return value.tobytes() if value.ndim else value.item()
+    offsets = batch[f"{name}_offsets"]
+    part = array[int(offsets[row]) : int(offsets[row + 1])]
+    return part.tobytes() if array.dtype == np.uint8 else part.tolist()
+
+
+def check(batch, expected, names):
+    samples = [int(sample) for sample in batch["_sample"]]
+    for name in names:
+        for row, sample in enumerate(samples):
+            wanted = expected[name][sample]
+            if f"{name}.valid" in batch:
+                assert bool(batch[f"{name}.valid"][row]) == (wanted is not None), (name, sample)
+                if wanted is None:
+                    found = value_of(batch, name, row)
+                    assert not found or not any(found), (name, sample)
+                    continue
+            found = value_of(batch, name, row)
+            assert found == (wanted.item() if isinstance(wanted, np.generic) else wanted), (
+                name,
+                sample,
+            )
+    return samples
+
+
+def write(folder, tables, **options):
+    for number, one in enumerate(tables):
+        pq.write_table(one, folder / f"{number:03}.parquet", **options)
+    return fb.index(folder, format="parquet")
+
+
+def joined(tables):
+    return flat(pa.concat_tables(tables))
+
+
+def valid(names):
+    return [*names, *(f"{name}.valid" for name in names)]
+
+
+CODECS = ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_every_type_in_every_codec_is_what_pyarrow_reads(tmp_path, version, index, nulls):
+    tables = [table(200, seed, nulls) for seed in range(len(CODECS))]
+    for number, codec in enumerate(CODECS):
+        pq.write_table(
+            tables[number],
+            tmp_path / f"{number:03}.parquet",
+            compression=codec,
+            data_page_version=version,
+            write_page_index=index,
+            write_page_checksum=index,
+            row_group_size=90,
+            data_page_size=256,
+            use_dictionary=["few", "text"] if number % 2 else False,
+        )
+    report = fb.index(tmp_path)
+    assert (report["format"], report["records"]) == ("parquet", 200 * len(CODECS))
+    expected = joined(tables)
+    names = list(expected)
+    records = fb.Records(tmp_path, format="parquet", columns=valid(names) if nulls else names)
+    for shuffle in (False, True, fb.BlockShuffle(window=2)):
+        seen = []
+        with fb.Loader(records, batch_size=64, shuffle=shuffle, epochs=1, tail="ragged") as loader:
+            for batch in loader:
+                seen += check(batch, expected, names)
+        assert sorted(seen) == list(range(200 * len(CODECS)))
+        assert (seen == sorted(seen)) == (shuffle is False)
+
+
+ENCODINGS = {
+    "DELTA_BINARY_PACKED": ["int32", "int64", "grows"],
+    "DELTA_LENGTH_BYTE_ARRAY": ["text", "large"],
+    "DELTA_BYTE_ARRAY": ["text", "fixed"],
+    "BYTE_STREAM_SPLIT": ["float32", "float64", "int32", "fixed"],
+    "PLAIN": ["int8", "text"],
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_encoding_is_what_pyarrow_reads(tmp_path, encoding):
+    names = ENCODINGS[encoding]
+    source = table(300, 3, nulls=True).select(names)
+    write(
+        tmp_path,
+        [source],
+        use_dictionary=False,
+        column_encoding={name: encoding for name in names},
+        data_page_size=300,
+    )
+    expected = flat(source)
+    with fb.Loader(
+        fb.Records(tmp_path, columns=valid(names)), batch_size=50, epochs=1, seed=2
+    ) as loader:
+        seen = [sample for batch in loader for sample in check(batch, expected, names)]
+    assert sorted(seen) == list(range(300))
+
+
+def test_files_of_another_writer_are_what_it_reads(tmp_path):
+    import duckdb
+
+    path = tmp_path / "duck.parquet"
+    duckdb.sql(
+        "copy (select i, i % 3 = 0 as b, i / 7.0 as d, 'n' || (i % 100) as s, "
+        "case when i % 5 = 0 then null else i end as n, [i, i + 1] as l "
+        f"from range(9000) t(i)) to '{path}' (format parquet, row_group_size 2048, codec zstd)"
+    )
+    rows = duckdb.sql(f"select i, b, d, s, n, l from '{path}'").fetchall()
+    fb.index(tmp_path)
+    columns = ["i", "b", "d", "s", "n", "n.valid", "l"]
+    count = 0
+    with fb.Loader(fb.Records(tmp_path, columns=columns), batch_size=500, epochs=1) as loader:
+        for batch in loader:
+            for row, sample in enumerate(batch["_sample"]):
+                i, b, d, s, n, numbers = rows[int(sample)]
+                assert (batch["i"][row], batch["b"][row], batch["d"][row]) == (i, b, float(d))
+                assert value_of(batch, "s", row) == s.encode()
+                assert (batch["n"][row], batch["n.valid"][row]) == (n or 0, n is not None)
+                assert value_of(batch, "l", row) == numbers
+                count += 1
+    assert count == 9000
+
+
+@pytest.mark.parametrize("shuffle", [False, True, fb.BlockShuffle(window=2, run=4)])
+@pytest.mark.parametrize("tail", ["drop", "pad", "ragged"])
+def test_batches_are_the_same_on_any_world_and_after_a_resume(tmp_path, shuffle, tail):
+    tables = [table(35, seed) for seed in range(2)]
+    write(tmp_path, tables, row_group_size=20)
+    expected = joined(tables)
+    names = ["grows", "text", "numbers"]
+    records = fb.Records(tmp_path, columns=names)
+    arguments = {"shuffle": shuffle, "tail": tail, "epochs": 1, "seed": 11}
+
+    def kept(batch):
+        samples = check(batch, expected, names)
+        pads = batch.get("_pad", [False] * len(samples))
+        return [sample for sample, pad in zip(samples, pads) if not pad]
+
+    alone = []
+    with fb.Loader(records, batch_size=12, **arguments) as loader:
+        for batch in loader:
+            alone.append(kept(batch))
+            if len(alone) == 3:
+                state = json.loads(json.dumps(loader.state_dict()))
+    together = [[] for _ in alone]
+    for rank in range(3):
+        with fb.Loader(records, batch_size=4, rank=rank, world_size=3, **arguments) as loader:
+            for step, batch in enumerate(loader):
+                together[step] += kept(batch)
+    assert together == alone
+    with fb.Loader(records, batch_size=12, **arguments) as loader:
+        loader.load_state_dict(state)
+        assert [kept(batch) for batch in loader] == alone[3:]
+
+
+def test_only_the_wanted_columns_are_read_and_each_once(tmp_path):
+    rng = np.random.default_rng(5)
+    names = [f"c{i:02}" for i in range(20)]
+    source = pa.table({name: rng.random(40_000) for name in names})
+    write(tmp_path, [source], row_group_size=10_000, use_dictionary=False, compression="none")
+    meta = pq.ParquetFile(tmp_path / "000.parquet").metadata
+    wanted = ["c03", "c11", "c19"]
+    size = sum(
+        meta.row_group(g).column(names.index(name)).total_compressed_size
+        for g in range(meta.num_row_groups)
+        for name in wanted
+    )
+    for shuffle in (False, fb.BlockShuffle(window=2)):
+        with fb.Loader(
+            fb.Records(tmp_path, columns=wanted), batch_size=500, shuffle=shuffle, epochs=1
+        ) as loader:
+            for batch in loader:
+                rows = np.asarray(batch["_sample"])
+                for name in wanted:
+                    assert np.array_equal(batch[name], source[name].to_numpy()[rows])
+            fetched = loader.metrics()[BYTES]
+        assert size <= fetched <= 1.05 * size
+
+
+def test_large_row_groups_are_read_by_pages_where_the_file_says_where_they_are(tmp_path):
+    rows = 3_000_000
+    source = pa.table({"a": np.arange(rows), "b": np.arange(rows)[::-1] * 0.5})
+    options = {"use_dictionary": False, "compression": "none", "row_group_size": rows}
+    write(tmp_path, [source], write_page_index=True, **options)
+    records = fb.Records(tmp_path, columns=["a", "b"])
+    with fb.Loader(records, batch_size=1000, shuffle=False, epochs=1) as loader:
+        batch = next(iter(loader))
+        assert np.array_equal(batch["a"], np.arange(1000))
+        assert loader.metrics()[BYTES] < 2 * 8 * rows  # the first pages came alone
+    with fb.Loader(
+        records, batch_size=100_000, shuffle=fb.BlockShuffle(window=2), epochs=1, memory="256MiB"
+    ) as loader:
+        seen = np.concatenate([np.array(batch["a"]) for batch in loader])
+        assert loader.metrics()[BYTES] <= 1.05 * 2 * 8 * rows
+    assert np.array_equal(np.sort(seen), np.arange(rows))
+
+
+def test_a_null_is_an_error_that_says_how_to_take_it(tmp_path):
+    write(tmp_path, [pa.table({"n": pa.array([1, None, 3], pa.int64()), "m": [1, 2, 3]})])
+    with fb.Loader(fb.Records(tmp_path), batch_size=3, shuffle=False) as loader:
+        with pytest.raises(fb.DataLossError, match=r"row 1 of row group 0.*'n' is null.*n\.valid"):
+            next(iter(loader))
+    with fb.Loader(fb.Records(tmp_path, columns=["m"]), batch_size=3, shuffle=False) as loader:
+        assert list(next(iter(loader))["m"]) == [1, 2, 3]
+
+
+def test_pictures_of_a_struct_are_decoded(tmp_path):
+    import io
+
+    from PIL import Image
+
+    pictures = []
+    for i in range(20):
+        out = io.BytesIO()
+        Image.new("RGB", (8 + i, 8), (i * 10, 0, 255 - i)).save(out, "PNG")
+        pictures.append({"bytes": out.getvalue(), "path": f"{i}.png"})
+    kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    write(tmp_path, [pa.table({"image": pa.array(pictures, kind), "label": range(20)})])
+    ops = [fb.ops.decode_image("image"), fb.ops.resize([4, 4])]
+    with fb.Loader(
+        fb.Records(tmp_path, columns=["image", "label"]), ops=ops, batch_size=5, epochs=1
+    ) as loader:
+        for batch in loader:
+            for row, label in enumerate(batch["label"]):
+                assert batch["image"][row].shape == (4, 4, 3)
+                assert (batch["image"][row] == (label * 10, 0, 255 - label)).all()
+
+
+def test_empty_row_groups_and_files_are_passed(tmp_path):
+    schema = pa.schema({"n": pa.int64()})
+    with pq.ParquetWriter(tmp_path / "a.parquet", schema) as writer:
+        for part in ([], [1, 2], [], [3]):
+            writer.write_table(pa.table({"n": pa.array(part, pa.int64())}))
+    pq.write_table(schema.empty_table(), tmp_path / "b.parquet")
+    report = fb.index(tmp_path)
+    assert report["records"] == 3
+    assert any("b.parquet" in warning for warning in report["warnings"])
+    with fb.Loader(fb.Records(tmp_path), batch_size=3, shuffle=False) as loader:
+        assert list(next(iter(loader))["n"]) == [1, 2, 3]
+
+
+def test_a_data_set_grows_by_files(tmp_path):
+    tables = [table(30, seed).select(["grows"]) for seed in range(3)]
+    write(tmp_path, tables[:2])
+    pq.write_table(tables[2], tmp_path / "002.parquet")
+    report = fb.index(tmp_path, append=True)
+    assert (report["records"], report["appended"], report["generations"]) == (90, 30, 2)
+    with fb.Loader(fb.Records(tmp_path), batch_size=90, shuffle=False) as loader:
+        assert list(next(iter(loader))["grows"]) == list(range(90))
+
+
+def test_what_is_not_read_is_refused_and_told(tmp_path):
+    write(tmp_path, [pa.table({"n": [1], "deep": [[[1]]], "texts": [["a"]]})])
+    with pytest.raises(fb.InvalidArgumentError, match="no row has 'deep'; there are: n"):
+        fb.Loader(fb.Records(tmp_path, columns=["deep"]), batch_size=1)
+    with pytest.raises(fb.InvalidArgumentError, match="no row has 'texts'"):
+        fb.Loader(fb.Records(tmp_path, columns=["texts"]), batch_size=1)
+    whole = (tmp_path / "000.parquet").read_bytes()
+    (tmp_path / "001.parquet").write_bytes(whole[:-4] + b"PARE")
+    ((uri, why),) = fb.index(tmp_path, format="parquet")["failures"].items()
+    assert uri.endswith("001.parquet") and "encrypted" in why
+
+
+def test_columns_that_differ_between_files_are_told(tmp_path):
+    write(tmp_path, [pa.table({"n": pa.array([1], pa.int64())}), pa.table({"n": ["x"]})])
+    with pytest.raises(fb.InvalidArgumentError, match="'n' has not the same type.*parquet"):
+        fb.Loader(fb.Records(tmp_path, columns=["n"]), batch_size=1)

@@ -1,0 +1,41 @@
+// What of a row group is read and decoded together: all of it, or, where its pages are known, a few
+// MiB of them. A pure function of the group and of the columns that are wanted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/extent.h"
+#include "format/parquet.h"
+
+namespace forebay::feed {
+
+// Of one column: whole pages, with the dictionary first.
+struct TableRead {
+  std::vector<ByteRange> ranges;
+  uint64_t first_row = 0;  // of the row group; pages may begin before the piece does
+  uint64_t rows = 0;
+};
+
+struct TablePiece {
+  uint32_t group = 0;
+  uint64_t first_row = 0;  // of the row group
+  uint64_t rows = 0;
+  std::vector<TableRead> reads;  // of each chunk
+  std::vector<Extent> extents;   // that hold them, in order
+  uint64_t decoded_bytes = 0;    // about
+};
+
+struct TableCutOptions {
+  // Decoded, about. Where pages of all columns begin at the same rows, none is read twice.
+  uint64_t aligned_bytes = 8ULL << 20;
+  // Where they do not, those at a piece's ends are read for both sides.
+  uint64_t unaligned_bytes = 64ULL << 20;
+};
+
+// `chunks` of one row group of `rows` rows in object `object`, each in memory as long as this runs.
+std::vector<TablePiece> CutTable(uint32_t group, uint32_t object, uint64_t rows,
+                                 const std::vector<format::ParquetChunk>& chunks,
+                                 const TableCutOptions& options = {});
+
+}  // namespace forebay::feed

@@ -1,0 +1,105 @@
+#include "feed/table_pieces.h"
+
+#include <chrono>
+#include <utility>
+
+namespace forebay::feed {
+namespace {
+constexpr auto kWaitMost = std::chrono::seconds(60);
+}  // namespace
+
+uint64_t DecodedPiece::bytes() const {
+  uint64_t bytes = sizeof(*this);
+  for (const DecodedColumn& column : columns) bytes += sizeof(column) + column.values.bytes();
+  return bytes;
+}
+
+void TablePieces::set_limit(uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  limit_ = bytes;
+  (void)MakeRoom(0);
+}
+
+uint64_t TablePieces::used_bytes() {
+  const MutexLock lock(mutex_);
+  return used_;
+}
+
+std::shared_ptr<const DecodedPiece> TablePieces::FindKept(uint64_t number) {
+  const auto it = kept_.find(number);
+  if (it == kept_.end()) return nullptr;
+  by_use_.splice(by_use_.begin(), by_use_, it->second.place);
+  return it->second.piece;
+}
+
+std::shared_ptr<const DecodedPiece> TablePieces::Find(uint64_t number) {
+  const MutexLock lock(mutex_);
+  return FindKept(number);
+}
+
+std::shared_ptr<TablePieces::Work> TablePieces::WorkOn(uint64_t number) {
+  std::shared_ptr<Work>& work = works_[number];
+  if (!work) {
+    work = std::make_shared<Work>();
+    work->piece = std::make_shared<DecodedPiece>();
+    work->piece->columns.resize(columns_);
+  }
+  return work;
+}
+
+Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
+                                                             const DecodeColumn& decode) {
+  const MutexLock lock(mutex_);
+  if (auto kept = FindKept(number)) return kept;
+  const std::shared_ptr<Work> work = WorkOn(number);
+  while (work->next < columns_ && work->status.ok()) {
+    const size_t column = work->next++;
+    DecodedColumn decoded;
+    mutex_.unlock();
+    Status status = decode(column, &decoded);
+    mutex_.lock();
+    if (work->status.ok()) work->status = std::move(status);
+    work->piece->columns[column] = std::move(decoded);
+    ++work->done;
+    if (work->done == columns_ && work->status.ok()) Keep(number, work->piece);
+    if (work->done == columns_ || !work->status.ok()) {
+      // Whoever comes later begins anew, or finds it.
+      if (const auto it = works_.find(number); it != works_.end() && it->second == work) {
+        works_.erase(it);
+      }
+      changed_.notify_all();
+    }
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kWaitMost;
+  while (work->done < columns_ && work->status.ok()) {
+    if (changed_.wait_until(mutex_, deadline) == std::cv_status::timeout) {
+      return Status(Code::kDeadlineExceeded, "columns are not decoded after a minute");
+    }
+  }
+  if (!work->status.ok()) return work->status;
+  return std::shared_ptr<const DecodedPiece>(work->piece);
+}
+
+void TablePieces::Keep(uint64_t number, const std::shared_ptr<const DecodedPiece>& piece) {
+  const uint64_t bytes = piece->bytes();
+  if (kept_.contains(number) || !MakeRoom(bytes)) return;
+  by_use_.push_front(number);
+  kept_[number] = {piece, bytes, by_use_.begin()};
+  used_ += bytes;
+}
+
+// Of the pieces that nobody holds, those go that were used longest ago.
+bool TablePieces::MakeRoom(uint64_t bytes) {
+  if (bytes > limit_) return false;
+  for (auto it = by_use_.end(); used_ + bytes > limit_ && it != by_use_.begin();) {
+    --it;
+    const auto kept = kept_.find(*it);
+    if (kept->second.piece.use_count() > 1) continue;
+    used_ -= kept->second.bytes;
+    kept_.erase(kept);
+    it = by_use_.erase(it);
+  }
+  return used_ + bytes <= limit_;
+}
+
+}  // namespace forebay::feed

@@ -1,0 +1,307 @@
+#include "feed/table_samples.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.h"
+#include "feed/batch_layout.h"
+#include "feed/table_rows.h"
+
+namespace forebay::feed {
+namespace {
+
+constexpr std::string_view kValid = ".valid";
+
+Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+
+bool IsList(const std::vector<int64_t>& shape) { return shape.size() == 1 && shape[0] == -1; }
+
+// A record's key says what is known of the row group beside the chunks' places.
+Result<format::ParquetGroup> GroupAt(const catalog::RecordsCatalog& catalog, uint64_t i,
+                                     const catalog::RecordEntry& record) {
+  FB_ASSIGN_OR_RETURN(const std::string key, catalog.KeyOf(i));
+  std::vector<ByteRange> ranges;
+  for (const catalog::RecordField& field : record.fields) ranges.push_back(field.range);
+  return format::UnpackParquetGroup(key, ranges);
+}
+
+}  // namespace
+
+bool IsOfTables(const catalog::RecordsCatalog& catalog) { return catalog.format() == "parquet"; }
+
+Result<uint64_t> RowsOf(const catalog::RecordsCatalog& catalog, uint64_t groups) {
+  uint64_t rows = 0;
+  for (uint64_t i = 0; i < groups; ++i) {
+    FB_ASSIGN_OR_RETURN(const catalog::RecordEntry record, catalog.At(i));
+    FB_ASSIGN_OR_RETURN(const format::ParquetGroup group, GroupAt(catalog, i, record));
+    rows += group.rows;
+  }
+  return rows;
+}
+
+TableSamples::TableSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
+    : catalog_(std::move(catalog)) {}
+TableSamples::~TableSamples() = default;
+
+Result<std::unique_ptr<TableSamples>> TableSamples::Make(
+    std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options) {
+  FB_RETURN_IF_ERROR(format::ParquetIsReadable());
+  std::unique_ptr<TableSamples> samples(new TableSamples(std::move(catalog)));
+  std::vector<ops::InputField> inputs;
+  FB_RETURN_IF_ERROR(samples->Choose(options.columns, &inputs));
+  FB_ASSIGN_OR_RETURN(samples->chain_, ops::Chain::Compile(inputs, options.ops));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (samples->chain_->needed()[i]) continue;
+    return Bad(fmt::format("columns: nothing comes of '{}': leave it out", inputs[i].name));
+  }
+  FB_RETURN_IF_ERROR(samples->SetArrays(options.ops.empty()));
+  FB_RETURN_IF_ERROR(samples->ReadGroups());
+  samples->pieces_ = std::make_unique<TablePieces>(samples->leaves_.size());
+  return samples;
+}
+
+size_t TableSamples::LeafOf(size_t field) {
+  const auto it = std::ranges::find(leaves_, field, &Leaf::field);
+  if (it != leaves_.end()) return static_cast<size_t>(it - leaves_.begin());
+  const catalog::FieldInfo& info = catalog_->fields()[field];
+  leaves_.push_back({.field = field, .name = info.name, .dtype = info.dtype, .shape = info.shape});
+  return leaves_.size() - 1;
+}
+
+Status TableSamples::AddColumn(const std::string& name, std::vector<ops::InputField>* inputs) {
+  const std::vector<catalog::FieldInfo>& fields = catalog_->fields();
+  const auto find = [&](std::string_view wanted) {
+    return static_cast<size_t>(std::ranges::find(fields, wanted, &catalog::FieldInfo::name) -
+                               fields.begin());
+  };
+  if (std::ranges::find(*inputs, name, &ops::InputField::name) != inputs->end()) {
+    return Bad(fmt::format("columns: '{}' is named twice", name));
+  }
+  size_t field = find(name);
+  const bool valid = field == fields.size() && name.ends_with(kValid);
+  if (valid) field = find(std::string_view(name).substr(0, name.size() - kValid.size()));
+  if (field == fields.size()) {
+    std::vector<std::string> names;
+    for (const catalog::FieldInfo& info : fields) names.push_back(info.name);
+    return Bad(
+        fmt::format("columns: no row has '{}'; there are: {}", name, fmt::join(names, ", ")));
+  }
+  const size_t leaf = LeafOf(field);
+  inputs_.push_back({leaf, valid});
+  if (valid) {
+    leaves_[leaf].nulls = true;
+    inputs->push_back({.name = name, .dtype = "bool", .shape = {}});
+  } else if (IsList(leaves_[leaf].shape)) {
+    inputs->push_back({.name = name, .dtype = "", .shape = {}});
+  } else {
+    inputs->push_back({.name = name, .dtype = leaves_[leaf].dtype, .shape = leaves_[leaf].shape});
+  }
+  return {};
+}
+
+Status TableSamples::Choose(const std::vector<std::string>& columns,
+                            std::vector<ops::InputField>* inputs) {
+  for (const std::string& column : columns) FB_RETURN_IF_ERROR(AddColumn(column, inputs));
+  for (const catalog::FieldInfo& field : catalog_->fields()) {
+    if (!columns.empty()) break;
+    if (field.records == catalog_->count()) FB_RETURN_IF_ERROR(AddColumn(field.name, inputs));
+  }
+  return leaves_.empty() ? Bad("no column is in every file; name columns") : Status();
+}
+
+Status TableSamples::SetArrays(bool plain) {
+  plain_ = plain;
+  const std::vector<ops::OutputArray>& outputs = chain_->outputs();
+  if (outputs.empty()) return Bad("the ops leave no array");
+  for (const ops::OutputArray& output : outputs) {
+    SampleArray array{
+        .name = output.name, .dtype = output.dtype, .shape = output.shape, .bytes = output.bytes};
+    if (output.raw_of >= 0) {
+      const Leaf& leaf = leaves_[inputs_[static_cast<size_t>(output.raw_of)].leaf];
+      array.dtype = leaf.dtype.empty() ? "uint8" : leaf.dtype;
+      array.shape.clear();
+      array.offsets = output.name + "_offsets";
+      if (outputs.size() == 1 && leaf.dtype.empty()) {
+        array.name = "bytes";
+        array.offsets = "offsets";
+      }
+      late_ = true;
+    }
+    arrays_.push_back(std::move(array));
+  }
+  return {};
+}
+
+// The same type in every file, or it is told which differs.
+Status TableSamples::CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
+                               const format::ParquetColumn& column) const {
+  const bool list = column.max_repetition > 0;
+  const bool same = list == IsList(leaf.shape) && (column.value_bytes == 0) == leaf.dtype.empty();
+  if (same) return {};
+  FB_ASSIGN_OR_RETURN(const catalog::FileEntry shard, catalog_->ShardAt(record.shard));
+  return Bad(fmt::format("columns: '{}' has not the same type in all files: see {}{}", leaf.name,
+                         catalog_->source_uri(), shard.key));
+}
+
+Status TableSamples::ReadGroup(uint64_t i) {
+  FB_ASSIGN_OR_RETURN(const catalog::RecordEntry record, catalog_->At(i));
+  FB_ASSIGN_OR_RETURN(format::ParquetGroup packed, GroupAt(*catalog_, i, record));
+  Group group{.record = i, .shard = record.shard};
+  if (!groups_.empty() && groups_.back().shard == record.shard) {
+    group.number = groups_.back().number + 1;
+  }
+  for (const Leaf& leaf : leaves_) {
+    const auto it = std::ranges::find(record.fields, leaf.field, &catalog::RecordField::field);
+    if (it == record.fields.end()) {
+      FB_ASSIGN_OR_RETURN(const catalog::FileEntry shard, catalog_->ShardAt(record.shard));
+      return Bad(
+          fmt::format("columns: {}{} has no '{}'", catalog_->source_uri(), shard.key, leaf.name));
+    }
+    auto& chunk = packed.chunks[static_cast<size_t>(it - record.fields.begin())];
+    FB_RETURN_IF_ERROR(CheckSame(record, leaf, chunk.column));
+    if (chunk.column.value_bytes == 0) {
+      ragged_bytes_ += chunk.uncompressed;
+    } else if (chunk.column.max_repetition > 0) {
+      ragged_bytes_ += chunk.entries * chunk.column.value_bytes;
+    }
+    group.chunks.push_back(std::move(chunk));
+  }
+  auto pieces =
+      CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, group.chunks);
+  for (TablePiece& piece : pieces) {
+    uint64_t raw = 0;
+    for (const Extent& extent : piece.extents) raw += SlabsFor(extent.range.size()) * kSlabBytes;
+    raw_bytes_max_ = std::max(raw_bytes_max_, raw);
+    decoded_bytes_ += piece.decoded_bytes;
+    firsts_.push_back(rows_);
+    rows_ += piece.rows;
+    table_.push_back(std::move(piece));
+  }
+  for (format::ParquetChunk& chunk : group.chunks) chunk.pages = {};
+  groups_.push_back(std::move(group));
+  return {};
+}
+
+Status TableSamples::ReadGroups() {
+  for (uint64_t i = 0; i < catalog_->count(); ++i) {
+    FB_RETURN_IF_ERROR(ReadGroup(i));
+    group_ends_.push_back(rows_);
+  }
+  firsts_.push_back(rows_);
+  ragged_bytes_ = rows_ == 0 ? 0 : ragged_bytes_ / rows_ + 1;
+  return rows_ == 0 ? Bad("there is no row") : Status();
+}
+
+size_t TableSamples::PieceOf(uint64_t sample) const {
+  FB_ASSERT(sample < rows_);
+  return static_cast<size_t>(std::ranges::upper_bound(firsts_, sample) - firsts_.begin()) - 1;
+}
+
+std::vector<std::vector<uint32_t>> TableSamples::Together(std::span<const uint64_t> samples) const {
+  std::unordered_map<size_t, size_t> group_of;
+  std::vector<std::vector<uint32_t>> groups;
+  size_t piece = 0;
+  size_t group = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const bool same = i > 0 && samples[i] >= firsts_[piece] && samples[i] < firsts_[piece + 1];
+    if (!same) {
+      piece = PieceOf(samples[i]);
+      group = group_of.try_emplace(piece, groups.size()).first->second;
+      if (group == groups.size()) groups.emplace_back();
+    }
+    groups[group].push_back(static_cast<uint32_t>(i));
+  }
+  return groups;
+}
+
+Result<SamplePlan> TableSamples::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
+  size_t bad_row = 0;
+  return PlanTogether({&sample, 1}, gap_bytes, &bad_row);
+}
+
+// What is read for a piece is the same for all its rows, whatever a gap costs now: equal extents
+// are fetched once. Of a piece that is decoded nothing is read.
+Result<SamplePlan> TableSamples::PlanTogether(std::span<const uint64_t> samples, uint64_t,
+                                              size_t* bad_row) const {
+  *bad_row = 0;
+  auto rows = std::make_shared<Rows>();
+  rows->piece = PieceOf(samples[0]);
+  rows->decoded = pieces_->Find(rows->piece);
+  const TablePiece& piece = table_[rows->piece];
+  rows->rows.reserve(samples.size());
+  for (const uint64_t sample : samples) {
+    rows->rows.push_back(piece.first_row + sample - firsts_[rows->piece]);
+  }
+  SamplePlan plan;
+  if (!rows->decoded) {
+    plan.extents = piece.extents;
+    uint64_t bytes = 0;
+    for (const Extent& extent : plan.extents) bytes += extent.range.size();
+    plan.used_bytes = std::max<uint64_t>(bytes / piece.rows * samples.size(), 1);
+  }
+  plan.units.push_back({0, plan.extents.size(), 0, samples.size()});
+  for (const SampleArray& array : arrays_) {
+    if (array.ragged()) plan.ragged_bytes.resize(plan.ragged_bytes.size() + samples.size());
+  }
+  plan.detail = std::move(rows);
+  return plan;
+}
+
+// By the time that an item's turn comes its piece may have been decoded for another.
+bool TableSamples::Shorten(SamplePlan* plan) const {
+  if (plan->extents.empty()) return false;
+  const auto& was = *static_cast<const Rows*>(plan->detail.get());
+  auto decoded = pieces_->Find(was.piece);
+  if (!decoded) return false;
+  auto rows = std::make_shared<Rows>(was);
+  rows->decoded = std::move(decoded);
+  plan->extents.clear();
+  plan->units.front().extent_count = 0;
+  plan->used_bytes = 0;
+  plan->detail = std::move(rows);
+  return true;
+}
+
+std::string TableSamples::DescribeSample(uint64_t sample) const {
+  const TablePiece& piece = table_[PieceOf(sample)];
+  const Group& group = groups_[piece.group];
+  const uint64_t row = piece.first_row + sample - firsts_[PieceOf(sample)];
+  const auto shard = catalog_->ShardAt(group.shard);
+  return fmt::format("row {} of row group {} of {}", row, group.number,
+                     shard.ok() ? shard->key : fmt::format("file {}", group.shard));
+}
+
+order::BlockTable TableSamples::BlocksOf(uint64_t samples) const {
+  std::vector<uint64_t> blocks;
+  for (size_t i = 0; i < table_.size() && firsts_[i] < samples; ++i) {
+    blocks.push_back(std::min(samples - firsts_[i], table_[i].rows));
+  }
+  return order::BlockTable::Ragged(blocks);
+}
+
+uint64_t TableSamples::raw_bytes_max() const { return raw_bytes_max_; }
+
+uint64_t TableSamples::OutputBytesMax(uint64_t rows) const {
+  uint64_t bytes = 0;
+  for (const SampleArray& array : arrays_) bytes += array.bytes * rows + BatchLayout::kAlign;
+  return bytes + (late_ ? LateBytes(rows) : 0);
+}
+
+uint64_t TableSamples::LateBytes(uint64_t rows) const { return ragged_bytes_ * rows; }
+
+uint64_t TableSamples::DecodedBytes(uint64_t pieces) const {
+  uint64_t largest = 0;
+  for (const TablePiece& piece : table_) largest = std::max(largest, piece.decoded_bytes);
+  return pieces > decoded_bytes_ / std::max<uint64_t>(largest, 1) ? decoded_bytes_
+                                                                  : pieces * largest;
+}
+
+uint64_t TableSamples::RowsOfGroups(uint64_t groups) const {
+  return groups == 0 ? 0 : group_ends_[groups - 1];
+}
+
+}  // namespace forebay::feed

@@ -1,0 +1,113 @@
+// Rows of tables in row groups of columns (Parquet) as samples. Only the chunks of the columns that
+// are wanted are read, each once for all rows that are drawn from it while it is kept decoded.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "catalog/records_catalog.h"
+#include "feed/dataset.h"
+#include "feed/record_samples.h"
+#include "feed/table_cut.h"
+#include "feed/table_pieces.h"
+#include "format/parquet.h"
+#include "ops/chain.h"
+
+namespace forebay::feed {
+
+// Whether the records of this catalog are row groups.
+bool IsOfTables(const catalog::RecordsCatalog& catalog);
+// The rows in the first `groups` records of such a catalog. Errors: those of reading it.
+Result<uint64_t> RowsOf(const catalog::RecordsCatalog& catalog, uint64_t groups);
+
+class TableSamples : public Dataset {
+ public:
+  // Reads what the catalog says of every row group. Errors: kInvalidArgument naming what is wrong
+  // with columns or ops; kUnimplemented when there is no Arrow.
+  static Result<std::unique_ptr<TableSamples>> Make(
+      std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options);
+  ~TableSamples() override;
+
+  uint64_t sample_count() const override { return rows_; }
+  const std::vector<SampleArray>& arrays() const override { return arrays_; }
+  Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
+  bool plans_together() const override { return true; }
+  std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
+  Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
+                                  size_t* bad_row) const override;
+  bool shares_extents() const override { return true; }
+  bool Shorten(SamplePlan* plan) const override;
+  bool sizes_late() const override { return late_; }
+  uint64_t LateBytes(uint64_t rows) const override;
+  Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
+  std::string DescribeSample(uint64_t sample) const override;
+  order::BlockTable BlocksOf(uint64_t samples) const override;
+  uint64_t raw_bytes_max() const override;
+  uint64_t OutputBytesMax(uint64_t rows) const override;
+
+  // About, decoded: any so many pieces, at most; all of them.
+  uint64_t DecodedBytes(uint64_t pieces) const;
+  uint64_t decoded_bytes() const { return decoded_bytes_; }
+  // Decoded pieces are kept within this.
+  void KeepDecoded(uint64_t bytes) { pieces_->set_limit(bytes); }
+  // How many samples there were when the catalog had so many row groups.
+  uint64_t RowsOfGroups(uint64_t groups) const;
+
+ private:
+  class Decoder;
+  struct Rows;
+  // A row group that has rows.
+  struct Group {
+    uint64_t record = 0;  // of the catalog
+    uint32_t shard = 0;
+    uint64_t number = 0;                       // in its shard, of those with rows
+    std::vector<format::ParquetChunk> chunks;  // of leaves_; without their pages
+  };
+  // An input of the chain.
+  struct Input {
+    size_t leaf = 0;     // of leaves_
+    bool valid = false;  // not its values: whether there are any
+  };
+  // A column that is decoded.
+  struct Leaf {
+    size_t field = 0;  // of the catalog's
+    std::string name;
+    std::string dtype;  // "": bytes
+    std::vector<int64_t> shape;
+    bool nulls = false;  // are asked for, and so no error
+  };
+
+  explicit TableSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog);
+  Status Choose(const std::vector<std::string>& columns, std::vector<ops::InputField>* inputs);
+  Status AddColumn(const std::string& name, std::vector<ops::InputField>* inputs);
+  size_t LeafOf(size_t field);
+  Status SetArrays(bool plain);
+  Status ReadGroups();
+  Status ReadGroup(uint64_t record);
+  Status CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
+                   const format::ParquetColumn& column) const;
+  size_t PieceOf(uint64_t sample) const;
+  Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
+                    DecodedColumn* out) const;
+
+  std::shared_ptr<const catalog::RecordsCatalog> catalog_;
+  std::vector<Leaf> leaves_;
+  std::vector<Input> inputs_;
+  std::shared_ptr<const ops::Chain> chain_;
+  bool plain_ = false;  // no ops: an output is an input as it is
+  bool late_ = false;   // some output differs in size from row to row
+  std::vector<SampleArray> arrays_;
+  uint64_t ragged_bytes_ = 0;  // of a row, about
+  std::vector<Group> groups_;
+  std::vector<TablePiece> table_;
+  std::vector<uint64_t> firsts_;      // of each piece its first sample, and the end
+  std::vector<uint64_t> group_ends_;  // of each record of the catalog, samples
+  uint64_t rows_ = 0;
+  uint64_t decoded_bytes_ = 0;
+  uint64_t raw_bytes_max_ = 0;
+  std::unique_ptr<TablePieces> pieces_;
+};
+
+}  // namespace forebay::feed
