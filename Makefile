@@ -98,7 +98,7 @@ bench: setup-bench  ## build and run the benchmarks (a quiet machine is yours to
 frameworks: setup-frameworks  ## tests under Lightning, Accelerate, Trainer, torchrun, JAX, TensorFlow (GBs)
 	@$(STAGE) -l release build tools/build.sh release forebay_product
 	@$(STAGE) -s ' (passed|failed|error)' frameworks env PYTHONPATH=build/release/python \
-	  FOREBAY_FRAMEWORKS=1 .venv-frameworks/bin/python -m pytest -q -p no:cacheprovider \
+	  FOREBAY_CLI=build/release/cli/forebay FOREBAY_FRAMEWORKS=1 .venv-frameworks/bin/python -m pytest -q -p no:cacheprovider \
 	  --timeout 300 python/tests/frameworks python/tests/test_torch.py python/tests/test_agreement.py
 
 fuzz: setup-check  ## every parser of outside bytes under libFuzzer, FUZZ_SECONDS=60 each

@@ -1,42 +1,42 @@
 """What `forebay pack` writes: the same whatever machine and however often it was stopped, with the catalog
 that an index would make."""
 
-import io
+import contextlib
 import json
 import os
-import pathlib
 import random
 import signal
 import struct
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import forebay as fb
+from forebay.demo import processes, seaweed
 
-CLI = os.environ.get("FOREBAY_CLI") or os.path.join(os.path.dirname(sys.executable), "forebay")
+CLI = processes.find_program("forebay", "FOREBAY_CLI")
 TO = ["tar", "tfrecord", "mds", "recordio-image", "recordio-protobuf"]
 IMAGE = ["--column", "image=jpg", "--column", "label=cls"]
 
 
-def forebay(*arguments, code=0):
-    ran = subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+def forebay(*arguments, code=0, env=None):
+    ran = subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=env)
     assert ran.returncode == code, (ran.returncode, ran.stderr)
     return ran
 
 
-def pack(*arguments, code=0):
-    ran = forebay("pack", *arguments, "--json", code=code)
+def pack(*arguments, code=0, env=None):
+    ran = forebay("pack", *arguments, "--json", code=code, env=env)
     return json.loads(ran.stdout) if ran.stdout else ran.stderr
 
 
 def content(folder, with_own=False):
     """Name -> bytes of what lies below."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
-            if path.is_file() and (with_own or ".forebay" not in path.parts)}  # fmt: skip
+            if path.is_file() and not path.name.endswith(".forebay-tmp")  # of what was killed: no object
+            and (with_own or ".forebay" not in path.parts)}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -236,3 +236,53 @@ def test_parts_of_data_that_changed_in_between_are_not_merged(pictures, tmp_path
     (tmp_path / "shard-000000.tar").unlink()
     forebay("index", tmp_path, "--shard", "1/2")
     assert "not of one whole" in forebay("merge", tmp_path, code=252).stderr
+
+
+def test_from_bucket_to_bucket_killed_again_and_again(tmp_path):
+    """Shards of several parts; what a reader of the bucket sees is always whole."""
+    source = tmp_path / "source"
+    source.mkdir()
+    draw = random.Random(9)
+    for number in range(60):
+        (source / f"{number:02}.bin").write_bytes(draw.randbytes(1_000_000))
+    options = ["--to", "tar", "--shard-size", "20MB", "--memory", "400MB"]
+    pack(source, tmp_path / "whole", *options)
+    whole = content(tmp_path / "whole")
+    with contextlib.closing(seaweed.Server(tmp_path / "s3")) as server:
+        client = server.client()
+        assert client.request("PUT", "/data")[0] == 200
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key,
+               "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+               "AWS_ENDPOINT_URL": server.endpoint, "AWS_REGION": "us-east-1"}  # fmt: skip
+        forebay("cp", "-r", f"{source}/", "s3://data/raw/", env=env)
+        draw = random.Random(3)
+        for _ in range(4):
+            process = subprocess.Popen([CLI, "pack", "s3://data/raw/", "s3://data/tar/", *options], env=env,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(draw.uniform(0.1, 0.6))
+            process.kill()
+            process.wait()
+            listing = subprocess.run([CLI, "ls", "-r", "s3://data/tar/", "--json"], env=env, capture_output=True,
+                                     text=True, timeout=60)  # fmt: skip
+            assert listing.returncode in (0, 254), listing.stderr  # 254: there is nothing yet
+            for line in listing.stdout.splitlines():
+                listed = json.loads(line)
+                name = listed["uri"].removeprefix("s3://data/tar/")
+                assert listed["size"] == len(whole[name])
+        report = pack("s3://data/raw/", "s3://data/tar/", *options, env=env)
+        assert report["shards"] == len(whole) == report["shards_there"] + report["shards_written"]
+        forebay("cp", "-r", "s3://data/tar/", f"{tmp_path}/back/", env=env)
+        assert content(tmp_path / "back") == whole
+        forebay("cp", "s3://data/tar/.forebay/catalog.fbc", tmp_path / "packed.fbc", env=env)
+        forebay("index", "s3://data/tar/", "--out", tmp_path / "indexed.fbc", env=env)
+        assert (tmp_path / "packed.fbc").read_bytes() == (tmp_path / "indexed.fbc").read_bytes()
+        # A source that changes between its listing and its reading ends it, by name.
+        forebay("index", "s3://data/raw/", "--format", "files", "--out", tmp_path / "raw.fbc", env=env)
+        forebay("cp", source / "01.bin", "s3://data/raw/33.bin", env=env)
+        error = pack("s3://data/raw/", "s3://data/new/", *options, "--catalog", tmp_path / "raw.fbc",
+                     env=env, code=254)  # fmt: skip
+        assert "precondition_failed" in error and "33.bin" in error and "sample 33" in error, error
+        status, _ = client.request("GET", "/data/new/.forebay/pack.json")[:2]
+        assert status == 404
+        client.close()
