@@ -75,6 +75,7 @@ class Demo : public Command {
     if (context.globals.json) words.emplace_back("--json");
     if (context.globals.quiet) words.emplace_back("--quiet");
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());

@@ -50,6 +50,7 @@ class FeederTest : public ::testing::Test {
     for (const std::string& violation : job->violations()) ADD_FAILURE() << violation;
   }
 
+ public:
   std::unique_ptr<PatternDataset> dataset;
   std::unique_ptr<World> world;
   Random random{1};

@@ -79,6 +79,7 @@ PatternDataset::PatternDataset(const Options& options) : options_(options) {
         {.name = "bytes", .dtype = "uint8", .shape = {}, .bytes = 0, .offsets = "offsets"});
   }
   std::vector<ObjectVersion> objects;
+  objects.reserve(options.cameras);
   for (uint32_t camera = 0; camera < options.cameras; ++camera) {
     objects.push_back({KeyOf(camera), object_bytes(), options.etag, ""});
   }
@@ -109,6 +110,7 @@ std::vector<std::vector<uint32_t>> PatternDataset::Together(
     of_chunk[samples[i] / options_.chunk].push_back(static_cast<uint32_t>(i));
   }
   std::vector<std::vector<uint32_t>> groups;
+  groups.reserve(of_chunk.size());
   for (auto& [chunk, group] : of_chunk) groups.push_back(std::move(group));
   return groups;
 }

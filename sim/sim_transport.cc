@@ -191,6 +191,7 @@ void SimTransport::Cancel(RequestId id) {
 void SimTransport::Close(Task on_closed) {
   on_closed_ = std::move(on_closed);
   std::vector<RequestId> ids;
+  ids.reserve(in_flight_.size());
   for (const auto& [id, exchange] : in_flight_) ids.push_back(id);
   for (const RequestId id : ids) Cancel(id);
   if (ids.empty()) executor_.Post(std::exchange(on_closed_, nullptr));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -70,11 +71,15 @@ class Process {
     std::vector<std::string> words = {program};
     words.insert(words.end(), args.begin(), args.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     std::vector<std::string> settings;
-    for (const auto& [name, value] : environment) settings.push_back(name + "=" + value);
+    for (const auto& [name, value] : environment) {
+      settings.push_back(fmt::format("{}={}", name, value));
+    }
     std::vector<char*> envp;
+    envp.reserve(settings.size() + 1);
     for (std::string& setting : settings) envp.push_back(setting.data());
     envp.push_back(nullptr);
     EXPECT_EQ(posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), envp.data()), 0);

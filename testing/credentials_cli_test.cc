@@ -74,7 +74,9 @@ class CredentialsTest : public ::testing::Test {
     std::vector<std::string> words{FOREBAY_PROGRAM, "--log", "trace"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> settings;
-    for (const auto& [name, value] : environment_) settings.push_back(name + "=" + value);
+    for (const auto& [name, value] : environment_) {
+      settings.push_back(std::string(name).append("=").append(value));
+    }
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

@@ -116,6 +116,30 @@ struct ParseExampleOp {
   std::vector<ExampleFeature> features;
 };
 
+// Of token files, first of all ops: a sample is `length` tokens in a row of one file, the next one
+// begins `stride` tokens behind it (0: `length`) -> "tokens", [length]. What is left at a file's
+// end is too short for a window, and left out.
+struct TokensOp {
+  int64_t length = 0;
+  int64_t stride = 0;
+  std::string dtype = "int64";  // or "int32"
+  int64_t vocabulary = 0;       // > 0: a sample with a token that is not below it is bad
+};
+
+// Of token files whose documents are known, first of all ops: a sample is `length` tokens, of whole
+// documents where they fit: `window` neighbours are packed together by best fit (0: as many as have
+// some MiB), and the rows of a window are shuffled by `seed`. -> "tokens", [length], filled up with
+// `pad`; "segment_ids" int32 [length], of which document of the row a token is, from 1, 0: none;
+// "positions" int32 [length], of it in that document's part of the row.
+struct PackTokensOp {
+  int64_t length = 0;
+  int64_t window = 0;
+  uint64_t seed = 0;
+  int64_t pad = 0;
+  std::string dtype = "int64";
+  int64_t vocabulary = 0;
+};
+
 // Only these fields or arrays go on.
 struct SelectOp {
   std::vector<std::string> fields;
@@ -126,9 +150,10 @@ struct RenameOp {
   std::string field, name;
 };
 
-using Op = std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-                        RandomHorizontalFlipOp, ColorJitterOp, NormalizeOp, ToChwOp, ToDtypeOp,
-                        ParseIntOp, ParseNpyOp, ParseJsonOp, ParseExampleOp, SelectOp, RenameOp>;
+using Op =
+    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp, RandomHorizontalFlipOp,
+                 ColorJitterOp, NormalizeOp, ToChwOp, ToDtypeOp, ParseIntOp, ParseNpyOp,
+                 ParseJsonOp, ParseExampleOp, SelectOp, RenameOp, TokensOp, PackTokensOp>;
 
 // "resize(height=256, width=0, filter=bilinear)": what states and catalogs carry.
 FOREBAY_API std::string DescribeOp(const Op& op);

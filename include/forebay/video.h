@@ -40,6 +40,8 @@ struct IndexOptions {
   // MergeIndex.
   uint64_t share = 0;
   uint64_t shares = 0;
+  // Of "tokens": their type in files that do not say it, "uint16" and so on.
+  std::string dtype;
   std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
   std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)

@@ -95,6 +95,20 @@ void BindFieldOps(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("field", &ParseExampleOp::field)
       .def_rw("features", &ParseExampleOp::features);
+  nb::class_<TokensOp>(m, "TokensOp")
+      .def(nb::init<>())
+      .def_rw("length", &TokensOp::length)
+      .def_rw("stride", &TokensOp::stride)
+      .def_rw("dtype", &TokensOp::dtype)
+      .def_rw("vocabulary", &TokensOp::vocabulary);
+  nb::class_<PackTokensOp>(m, "PackTokensOp")
+      .def(nb::init<>())
+      .def_rw("length", &PackTokensOp::length)
+      .def_rw("window", &PackTokensOp::window)
+      .def_rw("seed", &PackTokensOp::seed)
+      .def_rw("pad", &PackTokensOp::pad)
+      .def_rw("dtype", &PackTokensOp::dtype)
+      .def_rw("vocabulary", &PackTokensOp::vocabulary);
   nb::class_<SelectOp>(m, "SelectOp").def(nb::init<>()).def_rw("fields", &SelectOp::fields);
   nb::class_<RenameOp>(m, "RenameOp")
       .def(nb::init<>())

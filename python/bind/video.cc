@@ -90,6 +90,7 @@ void BindIndex(nb::module_& m) {
       .def_rw("s3_data_type", &IndexOptions::s3_data_type)
       .def_rw("key_order", &IndexOptions::key_order)
       .def_rw("append", &IndexOptions::append)
+      .def_rw("dtype", &IndexOptions::dtype)
       .def_rw("verify", &IndexOptions::verify);
   // None: there is no FFmpeg that can be used.
   m.def("ffmpeg_version", []() -> std::optional<std::string> {

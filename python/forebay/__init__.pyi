@@ -254,6 +254,7 @@ def index(
     s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] | None = None,
     key_order: Literal["bytes", "listed"] = "bytes",
     append: bool = False,
+    dtype: str | None = None,
     verify: Literal["none", "heads", "full"] = "heads",
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...

@@ -50,3 +50,12 @@ def size(name, value):
         integer(f"{name} height", height, least=1, most=2**16),
         integer(f"{name} width", width, least=1, most=2**16),
     )
+
+
+def dtype_name(name, value):
+    """NumPy's name of a dtype that is given as a str, a NumPy dtype or type, or a torch dtype."""
+    text = value if isinstance(value, str) else getattr(value, "__name__", None) or str(value)
+    text = text.removeprefix("torch.")
+    if not text.isidentifier():
+        raise InvalidArgumentError(f"{name}={value!r} must be a dtype")
+    return text

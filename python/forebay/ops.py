@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import operator
 
-from . import _core
+from . import _core, check
 from .errors import InvalidArgumentError
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "color_jitter",
     "decode_image",
     "normalize",
+    "pack_tokens",
     "parse_example",
     "parse_int",
     "parse_json",
@@ -38,6 +39,7 @@ __all__ = [
     "select",
     "to_chw",
     "to_dtype",
+    "tokens",
 ]
 
 _FILTERS = {
@@ -241,8 +243,7 @@ def to_chw():
 
 def to_dtype(dtype, scale=False):
     """``"uint8"``, ``"float32"``, ``"float16"`` or ``"bfloat16"``; ``scale``: x / 255 of uint8."""
-    name = str(dtype).removeprefix("torch.")
-    return Op("ToDtypeOp", {"dtype": name, "scale": bool(scale)})
+    return Op("ToDtypeOp", {"dtype": check.dtype_name("dtype", dtype), "scale": bool(scale)})
 
 
 def parse_int(field="cls"):
@@ -291,6 +292,41 @@ def parse_example(features, field="data", *, pad=False):
             part |= {"has_default": True, "default_value": float(default), "pad": bool(pad)}
         parts.append(part)
     return Op("ParseExampleOp", {"field": str(field), "features": parts})
+
+
+def tokens(length, *, stride=None, dtype="int64", vocabulary=None):
+    """First of all ops on token files: a sample is ``length`` tokens -> ``tokens``, ``[B, length]``.
+
+    Windows of one file after the other, each ``stride`` (None: ``length``) behind the last one. For
+    next-token training take ``tokens(n + 1, stride=n)``. What is left at a file's end is too short
+    for a window and is left out.
+
+    Args:
+        dtype: of the array, ``"int64"`` or ``"int32"``.
+        vocabulary: a sample with a token that is not below it is bad: it catches a wrong ``--dtype``.
+    """
+    arguments = {"length": length, "stride": stride or 0}
+    return Op("TokensOp", arguments | _token_arguments(dtype, vocabulary))
+
+
+def pack_tokens(length, *, window=None, seed=0, pad=0, dtype="int64", vocabulary=None):
+    """First of all ops on token files whose documents are known: rows of whole documents.
+
+    Documents that lie side by side are packed by best fit, the longest first; none is cut that fits
+    into a row, and each token is in one row. ``tokens`` ``[B, length]`` is filled up with ``pad``;
+    ``segment_ids``, int32: which document of its row a token is of, from 1, and 0 where there is
+    none; ``positions``, int32: from 0 in each of them.
+
+    Args:
+        window: how many documents are packed together; None: some MiB of them.
+        seed: of the rows' order within a window.
+    """
+    arguments = {"length": length, "window": window or 0, "seed": seed, "pad": pad}
+    return Op("PackTokensOp", arguments | _token_arguments(dtype, vocabulary))
+
+
+def _token_arguments(dtype, vocabulary):
+    return {"dtype": check.dtype_name("dtype", dtype), "vocabulary": vocabulary or 0}
 
 
 def select(*fields):

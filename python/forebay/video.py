@@ -139,6 +139,7 @@ def index(
     s3_data_type=None,
     key_order="bytes",
     append=False,
+    dtype=None,
     verify="heads",
     storage_options=None,
 ):
@@ -156,6 +157,7 @@ def index(
         key_order: of files: ``"bytes"`` of their keys, or as ``"listed"`` by the store.
         append: not of videos: samples that the catalog has keep their numbers, those of new objects
             come behind them. An object that has changed or is gone is a PreconditionFailedError.
+        dtype: of ``"tokens"``: their type where a file does not say it, ``"uint16"``, ``"uint32"``, ...
         verify: of videos: how sync points are checked, ``"none"``, ``"heads"`` or ``"full"``.
 
     Returns a dict: ``catalog_uri``, ``format``, ``objects``, ``videos``, ``frames``,
@@ -172,6 +174,7 @@ def index(
         options.s3_data_type = check.one_of("s3_data_type", s3_data_type, S3_DATA_TYPES)
     options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))
     options.append = check.boolean("append", append)
+    options.dtype = "" if dtype is None else check.dtype_name("dtype", dtype)
     options.verify = check.one_of("verify", verify, ("none", "heads", "full"))
     arrow.announce()
     return _core.build_index(

@@ -166,6 +166,7 @@ TEST(FilesCatalog, the_content_hash_is_that_of_the_objects_alone) {
 TEST(FilesCatalog, bounds_the_bytes_of_any_batch) {
   const auto files = SomeFiles(3000);
   std::vector<uint64_t> sizes;
+  sizes.reserve(files.size());
   for (const FileEntry& file : files) sizes.push_back(file.size);
   std::ranges::sort(sizes, std::greater<>());
   const auto catalog = Opened(Written(files));

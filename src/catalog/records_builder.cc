@@ -23,6 +23,7 @@ namespace {
 
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+constexpr uint64_t kPieceBytes = 8ULL << 20;
 
 struct Scanned {
   std::vector<format::FoundRecord> records;
@@ -37,6 +38,26 @@ FileEntry EntryOf(const store::ObjectInfo& info, const std::string& prefix) {
   return {info.key.substr(prefix.size()), info.size, info.etag, info.version_id};
 }
 
+// Another object of the data set, in whole.
+Result<std::vector<std::byte>> ReadWhole(const store::SyncStore& store, const std::string& key,
+                                         uint64_t most, Scanned* scanned) {
+  FB_ASSIGN_OR_RETURN(store::ObjectInfo info, store.Head(key));
+  if (info.size > most) {
+    return Status(Code::kResourceExhausted,
+                  fmt::format("{} has {} bytes, and is read only up to {}", key, info.size, most));
+  }
+  store::PinnedObject reader(store, std::move(info), store::Priority::kBulk, kRangeTimeout);
+  std::vector<std::byte> bytes(reader.info().size);
+  for (uint64_t at = 0; at < bytes.size();) {
+    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPieceBytes);
+    FB_RETURN_IF_ERROR(reader.Read({at, end}, MutableBytes(bytes).subspan(at, end - at)));
+    at = end;
+  }
+  scanned->requests += reader.requests() + 1;
+  scanned->bytes += bytes.size();
+  return bytes;
+}
+
 Scanned ScanShard(const store::SyncStore& store, const store::ObjectInfo& info,
                   const std::string& prefix, const RecordFormat& format) {
   Scanned scanned;
@@ -45,6 +66,9 @@ Scanned ScanShard(const store::SyncStore& store, const store::ObjectInfo& info,
   shard.name = info.key.substr(prefix.size());
   shard.size = info.size;
   shard.read = [&reader](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
+  shard.beside = [&](const std::string& name, uint64_t most) {
+    return ReadWhole(store, prefix + name, most, &scanned);
+  };
   Result<bool> is_shard = format.is_shard ? format.is_shard(shard) : Result<bool>(true);
   if (!is_shard.ok()) {
     scanned.status = std::move(is_shard).status();
@@ -59,21 +83,23 @@ Scanned ScanShard(const store::SyncStore& store, const store::ObjectInfo& info,
         },
         &scanned.report);
   }
-  scanned.requests = reader.requests();
-  scanned.bytes = reader.bytes();
+  scanned.requests += reader.requests();
+  scanned.bytes += reader.bytes();
   return scanned;
 }
 
 // What is to be scanned, in the order of the keys' bytes.
 Result<std::vector<store::ObjectInfo>> ListShards(const store::SyncStore& store,
                                                   const std::string& prefix,
+                                                  const RecordFormat& format,
                                                   RecordsReport* report) {
   std::vector<store::ObjectInfo> objects;
   Listing listing;
   FB_RETURN_IF_ERROR(ListDataset(
       store, prefix,
       [&](const store::ObjectInfo& info) {
-        objects.push_back(info);
+        const bool beside = !format.companion.empty() && info.key.ends_with(format.companion);
+        if (!beside) objects.push_back(info);
         return true;
       },
       &listing));
@@ -248,7 +274,8 @@ Result<std::vector<std::byte>> BuildRecordsPart(const store::SyncStore& store,
                                                 const RecordFormat& format,
                                                 const RecordsOptions& options,
                                                 RecordsReport* report) {
-  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> listed, ListShards(store, prefix, report));
+  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> listed,
+                      ListShards(store, prefix, format, report));
   RecordsPartHead head{.whole = ListingHash(listed, prefix),
                        .part = options.share,
                        .parts = options.shares,
@@ -284,7 +311,8 @@ Result<std::vector<std::byte>> BuildRecordsPart(const store::SyncStore& store,
 Result<std::vector<std::byte>> BuildRecords(const store::SyncStore& store,
                                             const std::string& prefix, const RecordFormat& format,
                                             const RecordsOptions& options, RecordsReport* report) {
-  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> objects, ListShards(store, prefix, report));
+  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> objects,
+                      ListShards(store, prefix, format, report));
   RecordsWriter writer(options.source_uri, format.name, format.options);
   if (options.append_to != nullptr) {
     FB_RETURN_IF_ERROR(TakeKnown(*options.append_to, prefix, &objects));

@@ -20,6 +20,8 @@ struct RecordFormat {
   std::string options;  // "multipart=mxnet"; part of the data set's id
   // Whether this object is such a shard at all; others are left out, and counted. Empty: all are.
   std::function<Result<bool>(const format::Shard& shard)> is_shard;
+  // ".idx": what is named so is read with the shard beside it, and is none itself.
+  std::string companion;
   std::function<Status(const format::Shard& shard, const format::OnRecord& on_record,
                        format::ScanReport* report)>
       scan;

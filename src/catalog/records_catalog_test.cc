@@ -55,6 +55,7 @@ MadeShard SomeShard(Random& random, size_t number, size_t records) {
 std::vector<MadeShard> SomeShards(uint64_t seed, size_t shards) {
   Random random(seed);
   std::vector<MadeShard> made;
+  made.reserve(shards);
   for (size_t i = 0; i < shards; ++i) made.push_back(SomeShard(random, i, random.NextBelow(900)));
   return made;
 }

@@ -125,6 +125,7 @@ Status StoreBenchImpl::Prepare(const Uri& first, bool put, bool direct) {
     return Status(Code::kNotFound, "no bytes are there to read", {.uri = first.ToString()});
   }
   std::vector<uint64_t> sizes;
+  sizes.reserve(objects_.size());
   for (const ObjectInfo& object : objects_) sizes.push_back(object.size);
   positions_ = std::make_unique<BenchPositions>(sizes, seed_);
   return {};
@@ -159,6 +160,7 @@ Result<std::vector<BenchPlace>> StoreBenchImpl::TakePlaces(const BenchCell& cell
 
 std::vector<std::string> StoreBenchImpl::MakeKeys(const BenchCell& cell) {
   std::vector<std::string> keys;
+  keys.reserve(cell.requests);
   for (uint64_t i = 0; i < cell.requests; ++i) {
     // Spread over names, as data sets are; not over prefixes, which have limits of their own.
     keys.push_back(fmt::format("{}{:08}", put_prefix_, puts_++));

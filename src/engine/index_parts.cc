@@ -107,7 +107,7 @@ std::string PartsPrefixOf(const std::string& key) {
 
 Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& options,
                                    const std::string& name) {
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
   catalog::RecordsOptions build = RecordsBuild(job, options);
   build.share = options.share;
   build.shares = options.shares;
@@ -136,14 +136,13 @@ Result<IndexReport> MergeIndex(const std::string& source, const StoreOptions& st
   FB_ASSIGN_OR_RETURN(const std::vector<catalog::RecordsPart> parts,
                       engine::WholeSet(job.target, &keys));
   FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, catalog::MergeRecords(parts));
+  FB_ASSIGN_OR_RETURN(const auto opened, engine::OpenBuilt(bytes));
   FB_RETURN_IF_ERROR(engine::StoreCatalog(job.target, bytes));
   IndexReport report;
   for (const catalog::RecordsPart& part : parts) engine::AddCounts(part.head, &report);
   report.catalog_uri = job.target.uri;
   report.index_bytes = bytes.size();
   report.format = engine::FormatName(parts[0].head.format, parts[0].head.format_options);
-  FB_ASSIGN_OR_RETURN(const auto opened,
-                      catalog::RecordsCatalog::Open(catalog::BytesInMemory(std::move(bytes))));
   FB_RETURN_IF_ERROR(engine::Describe(*opened, &report));
   report.appended = report.records;
   // What was merged is of no use any more, and would only be taken for another set later.

@@ -56,6 +56,16 @@ catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& op
   return build;
 }
 
+Result<std::shared_ptr<const catalog::RecordsCatalog>> OpenBuilt(std::vector<std::byte> bytes) {
+  FB_ASSIGN_OR_RETURN(auto opened,
+                      catalog::RecordsCatalog::Open(catalog::BytesInMemory(std::move(bytes))));
+  if (opened->format() == "tokens" && opened->fields().at(0).dtype.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "the files have tokens of different types: index each type by itself");
+  }
+  return opened;
+}
+
 Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
   report->content_hash = catalog.content_hash();
   report->generations = catalog.generations().size();
@@ -76,7 +86,7 @@ Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
 
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
                                       const std::string& name) {
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
   catalog::RecordsOptions build = RecordsBuild(job, options);
   std::shared_ptr<const catalog::RecordsCatalog> earlier;
   if (options.append) {
@@ -90,10 +100,9 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
   IndexReport report = Summarize(std::move(built), job, name);
   std::shared_ptr<const catalog::RecordsCatalog> opened = earlier;
   if (!bytes->empty()) {  // else there was nothing to append
+    FB_ASSIGN_OR_RETURN(opened, OpenBuilt(*bytes));
     FB_RETURN_IF_ERROR(StoreCatalog(job.target, *bytes));
     report.index_bytes = bytes->size();
-    FB_ASSIGN_OR_RETURN(opened,
-                        catalog::RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
   }
   FB_RETURN_IF_ERROR(Describe(*opened, &report));
   return report;

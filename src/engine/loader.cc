@@ -67,8 +67,8 @@ class JoinedObjects : public ObjectTable {
 
 class RunLoader : public Loader {
  public:
-  RunLoader(LoaderOptions options, StoreOptions store)
-      : options_(std::move(options)),
+  RunLoader(const LoaderOptions& options, StoreOptions store)
+      : options_(options),
         store_options_(std::move(store)),
         held_(std::make_shared<std::atomic<int64_t>>(0)) {}
   ~RunLoader() override { Close(); }
@@ -644,10 +644,10 @@ Status RunLoader::SetWeights(const std::vector<double>& weights) {
 }
 
 const std::vector<std::string>& RunLoader::scenes(size_t source) const {
-  static const std::vector<std::string> kNone;
+  static const std::vector<std::string> none;
   return source < sources_.size() && sources_[source].clips != nullptr
              ? sources_[source].clips->scenes()
-             : kNone;
+             : none;
 }
 
 Result<std::vector<std::string>> RunLoader::SampleNames(size_t source, int64_t first,

@@ -68,6 +68,7 @@ class LoaderTest : public ::testing::Test {
     auto video = Video::Open(path, {}, {});
     EXPECT_TRUE(video.ok()) << video.status().ToString();
     std::vector<uint32_t> numbers;
+    numbers.reserve(kFrames);
     for (int i = 0; i < kFrames; ++i) numbers.push_back(first + static_cast<uint32_t>(i * kStep));
     std::vector<std::byte> pictures(numbers.size() * kPictureBytes);
     EXPECT_TRUE((*video)->Frames(numbers, pictures).ok());

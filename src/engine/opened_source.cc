@@ -11,6 +11,7 @@
 #include "engine/open_catalog.h"
 #include "engine/record_formats.h"
 #include "feed/file_records.h"
+#include "feed/token_catalog.h"
 
 namespace forebay::engine {
 namespace {
@@ -118,12 +119,13 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
   }
   OpenedSource source;
   FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
-  FB_ASSIGN_OR_RETURN(const auto catalog, OpenRecordsCatalog(stores, records.uri, records.catalog));
+  FB_ASSIGN_OR_RETURN(auto catalog, OpenRecordsCatalog(stores, records.uri, records.catalog));
   const std::string format = FormatName(catalog->format(), catalog->format_options());
   if (!records.format.empty() && format != records.format) {
     return Bad(fmt::format("the catalog is of format '{}', not of '{}'", format, records.format));
   }
   source.catalog_hash = catalog->content_hash();
+  FB_ASSIGN_OR_RETURN(catalog, feed::BySamples(std::move(catalog), records.ops));
   source.generations = catalog->generations();
   source.objects = std::make_shared<const ShardsTable>(catalog, PrefixOf(source.root));
   source.spec =
@@ -136,6 +138,9 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
     Log(LogLevel::kInfo,
         fmt::format("not in every record, and left out unless columns name them: {}",
                     fmt::join(dataset->left_out(), ", ")));
+  }
+  if (const Op* op = feed::TokenOpOf(records.ops)) {  // it says how many samples there are
+    source.spec += fmt::format(" samples={}", DescribeOp(*op));
   }
   source.records = dataset.get();
   source.dataset = std::move(dataset);

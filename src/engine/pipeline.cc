@@ -14,6 +14,12 @@ constexpr uint64_t kBatchesMax = 64;  // the deepest runway
 constexpr auto kCloseTimeout = std::chrono::seconds(30);
 constexpr auto kNumbersTimeout = std::chrono::seconds(1);
 
+// Whoever still works with it may go on: it is never freed.
+template <class T>
+void Abandon(std::unique_ptr<T>& owned) {
+  [[maybe_unused]] const T* left = owned.release();
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const feed::Dataset&, std::shared_ptr<const ObjectTable> objects,
@@ -86,14 +92,14 @@ Pipeline::~Pipeline() {
     // Something below never completed. Its buffers must not be freed under it.
     Log(LogLevel::kError,
         "a loader's requests did not end within 30 s of closing; its memory stays");
-    (void)loop_.release();
-    (void)fetcher_.release();
-    (void)feeder_.release();
-    (void)decode_.release();
-    (void)planner_.release();
-    (void)sampler_.release();
-    (void)store_tier_.release();
-    (void)memory_tier_.release();
+    Abandon(loop_);
+    Abandon(fetcher_);
+    Abandon(feeder_);
+    Abandon(decode_);
+    Abandon(planner_);
+    Abandon(sampler_);
+    Abandon(store_tier_);
+    Abandon(memory_tier_);
     return;
   }
   loop_->Stop();

@@ -16,6 +16,7 @@
 #include "format/recordio.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
+#include "format/token_shard.h"
 
 namespace forebay::engine {
 namespace {
@@ -133,6 +134,27 @@ Status ScanColumns(const Shard& shard, const OnRecord& on_record, ScanReport* re
   return format::ScanMds(shard, {}, typed, report);
 }
 
+Result<RecordFormat> TokensOf(const std::string& type) {
+  format::TokenShardOptions options;
+  if (!type.empty()) {
+    options.type = format::ParseTokenType(type);
+    const bool whole = options.type && *options.type != format::TokenType::kFloat32 &&
+                       *options.type != format::TokenType::kFloat64;
+    if (!whole) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("dtype '{}': uint8, int8, uint16, int16, uint32, int32, uint64, "
+                                "int64",
+                                type));
+    }
+  }
+  RecordFormat format{.name = "tokens", .companion = std::string(format::kTokenIndexName)};
+  format.is_shard = [options](const Shard& shard) { return format::IsTokenShard(shard, options); };
+  format.scan = [options](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+    return format::ScanTokens(shard, options, on_record, report);
+  };
+  return format;
+}
+
 std::vector<Known> MakeAll() {
   using Multipart = format::RecordIoOptions::Multipart;
   using Payload = format::RecordIoOptions::Payload;
@@ -151,6 +173,7 @@ std::vector<Known> MakeAll() {
   known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
   known.push_back(
       {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
+  known.push_back({"tokens", Kind::kLlmcTokens, true, {.name = "tokens"}});
   for (Known& one : known) {
     one.format.is_shard = [kind = one.kind](const Shard& shard) -> Result<bool> {
       FB_ASSIGN_OR_RETURN(const Kind found, KindOf(shard));
@@ -182,7 +205,11 @@ const std::vector<std::string>& RecordFormatNames() {
   return names;
 }
 
-Result<RecordFormat> RecordFormatOf(const std::string& name) {
+Result<RecordFormat> RecordFormatOf(const std::string& name, const std::string& token_type) {
+  if (!token_type.empty() && name != "tokens") {
+    return Status(Code::kInvalidArgument, fmt::format("dtype '{}' is of tokens", token_type));
+  }
+  if (name == "tokens") return TokensOf(token_type);
   const auto it = std::ranges::find(All(), name, &Known::name);
   if (it != All().end()) return it->format;
   return Status(Code::kInvalidArgument, fmt::format("format '{}': auto, video, files, {}", name,
@@ -190,7 +217,8 @@ Result<RecordFormat> RecordFormatOf(const std::string& name) {
 }
 
 Result<std::string> FormatOfShard(const Shard& shard) {
-  FB_ASSIGN_OR_RETURN(const Kind kind, KindOf(shard));
+  FB_ASSIGN_OR_RETURN(Kind kind, KindOf(shard));
+  if (kind == Kind::kMegatronIndex) kind = Kind::kLlmcTokens;  // as it lies beside tokens
   for (const Known& one : All()) {
     if (one.kind == kind && one.found) return one.name;
   }

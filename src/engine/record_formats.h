@@ -14,8 +14,10 @@ namespace forebay::engine {
 Result<format::Kind> KindOf(const format::Shard& shard);
 // As in IndexOptions::format.
 const std::vector<std::string>& RecordFormatNames();
-// Errors: kInvalidArgument naming those there are.
-Result<catalog::RecordFormat> RecordFormatOf(const std::string& name);
+// `token_type`: of "tokens", for files that do not say it; "": none. Errors: kInvalidArgument
+// naming those there are.
+Result<catalog::RecordFormat> RecordFormatOf(const std::string& name,
+                                             const std::string& token_type = "");
 // The format that a shard has by its content; "": none of these.
 Result<std::string> FormatOfShard(const format::Shard& shard);
 

@@ -28,6 +28,7 @@ class FetchedRanges : public media::FetchedBytes {
     ranges_ = std::move(ranges);
     bytes_.resize(ranges_.size());
     std::vector<MutableBytes> into;
+    into.reserve(ranges_.size());
     for (size_t i = 0; i < ranges_.size(); ++i) {
       if (ranges_[i].end > object.info().size) {
         return Status(Code::kDataLoss,
@@ -39,13 +40,14 @@ class FetchedRanges : public media::FetchedBytes {
     return object.ReadMany(ranges_, into);
   }
   Status Copy(ByteRange range, MutableBytes into) const override {
-    auto held = std::ranges::upper_bound(ranges_, range.offset, {}, &ByteRange::offset);
-    if (held != ranges_.begin() && (--held)->Contains(range)) {
-      const auto& bytes = bytes_[static_cast<size_t>(held - ranges_.begin())];
-      std::memcpy(into.data(), bytes.data() + (range.offset - held->offset), into.size());
-      return {};
+    const auto behind = std::ranges::upper_bound(ranges_, range.offset, {}, &ByteRange::offset);
+    const auto before = static_cast<size_t>(behind - ranges_.begin());  // that begin no later
+    if (before == 0 || !ranges_[before - 1].Contains(range)) {
+      return Status(Code::kInternal, "bytes needed for decoding were not fetched");
     }
-    return Status(Code::kInternal, "bytes needed for decoding were not fetched");
+    const std::byte* held = bytes_[before - 1].data();
+    std::memcpy(into.data(), held + (range.offset - ranges_[before - 1].offset), into.size());
+    return {};
   }
 
  private:

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/crc32c.h"
+#include "feed/token_catalog.h"
 #include "format/recordio.h"
 #include "format/tfrecord.h"
+#include "format/tokens.h"
 
 namespace forebay::feed {
 namespace {
@@ -48,8 +51,10 @@ Result<ByteView> OfRecordIo(const catalog::RecordEntry& record, const catalog::R
 class PlainFields : public RecordFields {
  public:
   PlainFields(const catalog::RecordsCatalog& catalog, Unframe unframe) : unframe_(unframe) {
+    const bool tokens = catalog.format() == kTokensFormat;  // as many as a document has
     for (const catalog::FieldInfo& field : catalog.fields()) {
       fields_.push_back({.name = field.name, .dtype = field.dtype, .shape = field.shape});
+      if (tokens) fields_.back() = {.name = field.name, .elements = field.dtype};
       everywhere_.push_back(field.records == catalog.count());
     }
   }
@@ -129,6 +134,73 @@ class PlainFields : public RecordFields {
   std::vector<bool> everywhere_;
 };
 
+// Rows of a few documents' pieces, which come as one field (see ops/parser.h).
+class PackedFields : public RecordFields {
+ public:
+  explicit PackedFields(const catalog::RecordsCatalog& catalog)
+      : item_(ItemBytes(catalog)),
+        ranges_most_(PiecesMost(catalog)),
+        fields_{{.name = catalog.fields()[0].name, .elements = catalog.fields()[0].dtype}} {}
+
+  const std::vector<ops::InputField>& fields() const override { return fields_; }
+  bool everywhere(size_t) const override { return true; }
+  std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record, size_t) const override {
+    uint64_t bytes = HeadBytes(record);
+    for (const catalog::RecordField& piece : record.fields) bytes += piece.bytes;
+    return bytes;
+  }
+  std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
+                                  const std::vector<bool>&) const override {
+    std::vector<ByteRange> ranges;
+    for (const catalog::RecordField& piece : record.fields) ranges.push_back(piece.range);
+    return ranges;
+  }
+  uint64_t ranges_most() const override { return ranges_most_; }
+  std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>&) const override {
+    return std::make_unique<Opener>(item_);
+  }
+
+ private:
+  class Opener : public RecordOpener {
+   public:
+    explicit Opener(uint64_t item) : item_(item) {}
+    Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
+                std::span<ByteView> fields) override {
+      row_.clear();
+      Append(record.fields.size());
+      for (const catalog::RecordField& piece : record.fields) Append(piece.bytes / item_);
+      for (const catalog::RecordField& piece : record.fields) {
+        FB_ASSIGN_OR_RETURN(const ByteView tokens, bytes.Contiguous(piece.range, scratch_));
+        row_.insert(row_.end(), tokens.begin(), tokens.end());
+      }
+      fields[0] = row_;
+      return {};
+    }
+
+   private:
+    void Append(uint64_t number) {
+      const auto word = static_cast<uint32_t>(number);
+      const auto bytes = std::as_bytes(std::span(&word, 1));
+      row_.insert(row_.end(), bytes.begin(), bytes.end());
+    }
+    uint64_t item_;
+    std::vector<std::byte> row_, scratch_;
+  };
+
+  static uint64_t HeadBytes(const catalog::RecordEntry& record) {
+    return sizeof(uint32_t) * (1 + record.fields.size());
+  }
+  static uint64_t ItemBytes(const catalog::RecordsCatalog& catalog) {
+    const auto type = format::ParseTokenType(catalog.fields()[0].dtype);
+    FB_ASSERT(type);  // whoever made the rows knew it
+    return format::TokenBytes(*type);
+  }
+
+  uint64_t item_;
+  uint64_t ranges_most_;
+  std::vector<ops::InputField> fields_;
+};
+
 struct Known {
   std::string_view format, options;
   Unframe unframe;
@@ -147,12 +219,16 @@ constexpr Known kKnown[] = {
     {"npy", "", AsItIs},
     {"npz", "", AsItIs},
     {"litdata", "", AsItIs},
+    {kTokensFormat, "", AsItIs},
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const RecordFields>> RecordFields::Make(
     const catalog::RecordsCatalog& catalog) {
+  if (catalog.format() == kPackedTokensFormat) {
+    return std::shared_ptr<const RecordFields>(std::make_shared<PackedFields>(catalog));
+  }
   for (const Known& known : kKnown) {
     if (known.format != catalog.format() || known.options != catalog.format_options()) continue;
     return std::shared_ptr<const RecordFields>(

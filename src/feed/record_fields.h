@@ -50,6 +50,8 @@ class RecordFields {
   // What has to be fetched of a record for the needed fields.
   virtual std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
                                           const std::vector<bool>& needed) const = 0;
+  // RangesOf never has more.
+  virtual uint64_t ranges_most() const { return fields().size(); }
   virtual std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>& needed) const = 0;
 };
 

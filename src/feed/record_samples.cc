@@ -293,11 +293,18 @@ Result<std::shared_ptr<const RecordSamples::Chunk>> RecordSamples::ChunkOf(uint6
     const std::vector<Extent> own = ExtentsOf(record, kChunkGapBytes);
     if (!own.empty()) span = {own.front().range.offset, own.back().range.end};
     std::vector<Extent>& extents = chunk->extents;
+    // Rows of packed documents may begin before the one that came before them.
+    ByteRange both = span;
+    if (!extents.empty()) {
+      both = {std::min(span.offset, extents.back().range.offset),
+              std::max(span.end, extents.back().range.end)};
+    }
     const bool joins = !extents.empty() && extents.back().object == record.shard &&
                        span.offset <= extents.back().range.end + kChunkGapBytes &&
-                       span.end - extents.back().range.offset <= kChunkExtentBytes;
+                       extents.back().range.offset <= span.end + kChunkGapBytes &&
+                       both.size() <= kChunkExtentBytes;
     if (joins) {
-      extents.back().range.end = std::max(extents.back().range.end, span.end);
+      extents.back().range = both;
     } else {
       extents.push_back({record.shard, span});
     }
@@ -390,9 +397,9 @@ uint64_t RecordSamples::chunk_bytes() const {
   return std::min(kChunkExtentBytes, mean * chunk_samples_ * 5 / 4 + kSlabBytes);
 }
 
-// Each extent takes whole slabs; a record has one for each of its fields at most.
+// Each extent takes whole slabs; a record has one for each of its fields at most, or pieces.
 uint64_t RecordSamples::raw_bytes_max() const {
-  const uint64_t parts = chunk_samples_ > 1 ? 1 : fields_->fields().size();
+  const uint64_t parts = chunk_samples_ > 1 ? 1 : fields_->ranges_most();
   const uint64_t most = chunk_samples_ > 1 ? std::max(catalog_->range_max(), kChunkExtentBytes)
                                            : catalog_->range_max();
   return (SlabsFor(most) + parts) * kSlabBytes;

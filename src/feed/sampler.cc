@@ -181,6 +181,7 @@ plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
 
 void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
   std::vector<uint64_t> samples;
+  samples.reserve(work.rows.size());
   for (const SampleRow& row : work.rows) samples.push_back(row.sample);
   Result<SamplePlan> plan = dataset_.PlanTogether(samples, options_.gap_bytes, &work.plan_bad_row);
   if (!plan.ok()) {

@@ -227,6 +227,7 @@ Status VideoClips::FindScenes(std::vector<Found>* found) {
   for (const std::string& camera : cameras_) {
     if (all_cameras.contains(camera)) continue;
     std::vector<std::string> known;
+    known.reserve(all_cameras.size());
     for (const auto& [name, count] : all_cameras) known.push_back(name);
     return Status(Code::kInvalidArgument,
                   fmt::format("no camera '{}' under {}; there are: {}", camera,
@@ -374,6 +375,7 @@ Result<std::unique_ptr<SampleDecoder>> VideoClips::MakeDecoder() const {
 
 order::BlockTable VideoClips::BlocksOf(uint64_t) const {
   std::vector<uint64_t> clips;
+  clips.reserve(scenes_.size());
   for (const Scene& scene : scenes_) clips.push_back(scene.starts.size());
   return order::BlockTable::Ragged(clips);
 }

@@ -162,6 +162,7 @@ Tier::Ticket StoreTier::StartRead(std::vector<Piece> pieces, Priority priority, 
   };
   // Here, because looking an object up may have to wait for the store's thread.
   std::vector<Result<ObjectVersion>> objects;
+  objects.reserve(pieces.size());
   for (const Piece& piece : pieces) objects.push_back(objects_->At(piece.extent.object));
   auto group =
       std::make_shared<Group>(stores_, std::move(pieces), std::move(objects), std::move(deliver));

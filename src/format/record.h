@@ -16,12 +16,17 @@ namespace forebay::format {
 
 // Reads exactly this range of a shard. Blocking.
 using ReadAt = std::function<Status(ByteRange range, MutableBytes into)>;
+// All bytes of another file of the data set, by its name. Blocking. Errors: kNotFound,
+// kResourceExhausted (it has more than `most`).
+using ReadBeside =
+    std::function<Result<std::vector<std::byte>>(const std::string& name, uint64_t most)>;
 
 // A file of records, as it lies in the store.
 struct Shard {
   std::string name;  // for texts, and where a format goes by it; never a path to open
   uint64_t size = 0;
   ReadAt read;
+  ReadBeside beside = {};  // where the format needs it
 };
 
 // One field of a record.

@@ -1,8 +1,12 @@
 #include "format/tokens.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "format/token_shard.h"
 #include "testing/format_shards.h"
 
 namespace forebay::format {
@@ -145,6 +149,73 @@ TEST(Tokens, beyond_the_vocabulary_are_told) {
               HasSubstr("offset 2: expected tokens below 50256, found 50256"));
   EXPECT_FALSE(CheckVocabulary(AsBytes(tokens), TokenType::kUint32, 50257).ok());
   EXPECT_FALSE(CheckVocabulary(AsBytes(Number<int64_t>(-1)), TokenType::kInt64, 50257).ok());
+}
+
+// A folder of token files.
+class TokenShards {
+ public:
+  std::string& operator[](const std::string& name) { return files_[name]; }
+  Shard Open(const std::string& name) const {
+    Shard shard = testing::ShardOf(files_.at(name), name);
+    shard.beside = [this](const std::string& other, uint64_t) -> Result<std::vector<std::byte>> {
+      const auto it = files_.find(other);
+      if (it == files_.end()) return Status(Code::kNotFound, "no such file");
+      const ByteView bytes = AsBytes(it->second);
+      return std::vector<std::byte>(bytes.begin(), bytes.end());
+    };
+    return shard;
+  }
+  // Where the documents lie, as "offset+bytes dtype".
+  Result<std::vector<std::string>> Scan(const std::string& name,
+                                        const TokenShardOptions& options = {}) const {
+    std::vector<std::string> found;
+    ScanReport report;
+    FB_RETURN_IF_ERROR(ScanTokens(
+        Open(name), options,
+        [&](const FoundRecord& record) {
+          EXPECT_EQ(record.fields[0].name, "tokens");
+          EXPECT_EQ(record.fields[0].range, record.range);
+          found.push_back(fmt::format("{}+{} {}", record.range.offset, record.fields[0].bytes,
+                                      record.fields[0].dtype));
+          return Status();
+        },
+        &report));
+    EXPECT_EQ(report.records, found.size());
+    return found;
+  }
+
+ private:
+  std::map<std::string, std::string> files_;
+};
+
+TEST(TokenShards, have_a_record_for_each_document_that_an_index_beside_them_names) {
+  TokenShards files;
+  files["a/x.bin"] = std::string(40, '\1');
+  files["a/x.idx"] = Index(Writer::kMegatron, 8, {4, 3, 0, 5, 2}, 2, {0, 2, 3, 5});
+  files["y.bin"] = std::string(28, '\1');
+  files["y.idx"] = Index(Writer::kFairseq, 8, {4, 3, 0, 5, 2}, 2);
+  // Documents of two sequences, of an empty one, of two.
+  EXPECT_THAT(*files.Scan("a/x.bin"), ElementsAre("0+14 uint16", "14+14 uint16"));
+  EXPECT_THAT(*files.Scan("y.bin"),
+              ElementsAre("0+8 uint16", "8+6 uint16", "14+10 uint16", "24+4 uint16"));
+  EXPECT_TRUE(*IsTokenShard(files.Open("a/x.bin"), {}));
+  EXPECT_FALSE(*IsTokenShard(files.Open("a/x.idx"), {}));
+  files["y.idx"] = Index(Writer::kFairseq, 8, {4, 3, 0, 5, 3}, 2);  // one token too many
+  EXPECT_EQ(files.Scan("y.bin").code(), Code::kDataLoss);
+}
+
+TEST(TokenShards, without_an_index_are_one_record) {
+  TokenShards files;
+  files["train.bin"] = std::string(10, '\1');
+  files["l.bin"] = LlmcHead(20240520, 1, 3) + std::string(6, '\1');
+  files["notes.txt"] = "words";
+  EXPECT_THAT(*files.Scan("train.bin", {TokenType::kUint16}), ElementsAre("0+10 uint16"));
+  EXPECT_THAT(*files.Scan("l.bin"), ElementsAre("1024+6 uint16"));
+  const auto unknown = files.Scan("train.bin");
+  EXPECT_EQ(unknown.code(), Code::kInvalidArgument);
+  EXPECT_THAT(unknown.status().ToString(), HasSubstr("--dtype"));
+  EXPECT_FALSE(*IsTokenShard(files.Open("notes.txt"), {TokenType::kUint16}));
+  EXPECT_TRUE(*IsTokenShard(files.Open("l.bin"), {}));
 }
 
 }  // namespace

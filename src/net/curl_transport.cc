@@ -575,6 +575,7 @@ void CurlTransport::Close(Task on_closed) {
   closing_ = true;
   on_closed_ = std::move(on_closed);
   std::vector<RequestId> all;
+  all.reserve(transfers_.size());
   for (const auto& [id, transfer] : transfers_) all.push_back(id);
   for (const RequestId id : all) Cancel(id);
   CloseWhenEmpty();

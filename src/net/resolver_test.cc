@@ -57,6 +57,7 @@ class ResolverTest : public ::testing::Test {
     return got;
   }
 
+ public:
   testing::ManualExecutor executor;
   std::vector<std::string> asked;
   std::vector<HostCache::OnAnswer> pending;

@@ -19,6 +19,8 @@ struct InputField {
   std::string name;
   std::string dtype = "";      // "": bytes; otherwise as in ArraySpec
   std::vector<int64_t> shape;  // of an array
+  // Of bytes that are numbers, as many as there are: their type, as NumPy says.
+  std::string elements = "";
 };
 
 // What comes out. A field that no op took comes out as it is.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <type_traits>
 #include <utility>
 
 #include "ops/dtype.h"
@@ -26,6 +27,7 @@ struct Slot {
   size_t result = 0;  // of that parser
   std::string dtype;
   std::vector<int64_t> shape;
+  std::string elements = {};
 };
 
 class Compiler {
@@ -36,6 +38,8 @@ class Compiler {
   Status AddInputs(const std::vector<InputField>& inputs);
   Status Add(const Op& op);
   Status AddParser(const Op& op, const std::string& field, std::unique_ptr<const Parser> parser);
+  template <class TokenOp>
+  Status AddTokens(const Op& op, const TokenOp& tokens);
   Status AddImage(const DecodeImageOp& op);
   Status AddImageOp(const Op& op);
   Status Select(const SelectOp& op);
@@ -84,7 +88,8 @@ Status Compiler::AddInputs(const std::vector<InputField>& inputs) {
                       .kind = array ? Slot::Kind::kArray : Slot::Kind::kBytes,
                       .source = i,
                       .dtype = input.dtype,
-                      .shape = input.shape});
+                      .shape = input.shape,
+                      .elements = input.elements});
   }
   return {};
 }
@@ -105,6 +110,8 @@ Status Compiler::Add(const Op& op) {
   if (const auto* parse = std::get_if<ParseExampleOp>(&op)) {
     return AddParser(op, parse->field, MakeExampleParser(*parse));
   }
+  if (const auto* tokens = std::get_if<TokensOp>(&op)) return AddTokens(op, *tokens);
+  if (const auto* packed = std::get_if<PackTokensOp>(&op)) return AddTokens(op, *packed);
   return AddImageOp(op);
 }
 
@@ -153,6 +160,21 @@ Status Compiler::AddParser(const Op& op, const std::string& field,
   }
   program_.parsers.push_back(std::move(step));
   return {};
+}
+
+template <class TokenOp>
+Status Compiler::AddTokens(const Op& op, const TokenOp& tokens) {
+  static const std::string field = "tokens";
+  FB_ASSIGN_OR_RETURN(const size_t at, BytesSlot(field));
+  const std::string stored = slots_[at].elements;
+  if (stored.empty()) return Bad("it is of token files, and of those it has to be the first op");
+  if constexpr (std::is_same_v<TokenOp, TokensOp>) {
+    FB_ASSIGN_OR_RETURN(auto parser, MakeTokensParser(tokens, stored));
+    return AddParser(op, field, std::move(parser));
+  } else {
+    FB_ASSIGN_OR_RETURN(auto parser, MakePackedTokensParser(tokens, stored));
+    return AddParser(op, field, std::move(parser));
+  }
 }
 
 Status Compiler::AddImage(const DecodeImageOp& op) {

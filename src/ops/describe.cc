@@ -93,6 +93,15 @@ struct Describer {
     }
     return fmt::format("parse_example(field={}, features=[{}])", op.field, features);
   }
+  std::string operator()(const TokensOp& op) const {
+    return fmt::format("tokens(length={}, stride={}, dtype={}, vocabulary={})", op.length,
+                       op.stride, op.dtype, op.vocabulary);
+  }
+  std::string operator()(const PackTokensOp& op) const {
+    return fmt::format(
+        "pack_tokens(length={}, window={}, seed={}, pad={}, dtype={}, vocabulary={})", op.length,
+        op.window, op.seed, op.pad, op.dtype, op.vocabulary);
+  }
   std::string operator()(const SelectOp& op) const {
     return fmt::format("select(fields={})", List(op.fields));
   }
@@ -261,6 +270,28 @@ struct Validator {
           fmt::format("parse_example: the default {} of '{}' is no integer", value, feature.key));
     }
     return {};
+  }
+  // A sample of tokens: no more than a batch could hold.
+  template <class TokenOp>
+  static Status CheckTokens(std::string_view name, const TokenOp& op) {
+    constexpr int64_t kLengthMost = int64_t{1} << 30;
+    if (op.length < 1 || op.length > kLengthMost) {
+      return Bad(fmt::format("{}: length is {}, and has to be 1 to 2^30", name, op.length));
+    }
+    FB_RETURN_IF_ERROR(CheckChoice(name, "dtype", op.dtype, {"int32", "int64"}));
+    if (op.vocabulary >= 0) return {};
+    return Bad(fmt::format("{}: vocabulary is {}", name, op.vocabulary));
+  }
+  Status operator()(const TokensOp& op) const {
+    FB_RETURN_IF_ERROR(CheckTokens("tokens", op));
+    return op.stride >= 0 ? Status() : Bad(fmt::format("tokens: stride is {}", op.stride));
+  }
+  Status operator()(const PackTokensOp& op) const {
+    FB_RETURN_IF_ERROR(CheckTokens("pack_tokens", op));
+    constexpr int64_t kWindowMost = 65'536;
+    if (op.window >= 0 && op.window <= kWindowMost) return {};
+    return Bad(
+        fmt::format("pack_tokens: window is {}, and has to be 0 to {}", op.window, kWindowMost));
   }
   Status operator()(const SelectOp& op) const {
     if (op.fields.empty()) return Bad("select: fields is empty");

@@ -34,5 +34,10 @@ std::unique_ptr<const Parser> MakeIntParser(const ParseIntOp& op);
 std::unique_ptr<const Parser> MakeNpyParser(const ParseNpyOp& op);
 std::unique_ptr<const Parser> MakeJsonParser(const ParseJsonOp& op);
 std::unique_ptr<const Parser> MakeExampleParser(const ParseExampleOp& op);
+// `stored`: the type of the tokens in the field. Errors: kInvalidArgument (of no such type).
+Result<std::unique_ptr<const Parser>> MakeTokensParser(const TokensOp& op, std::string_view stored);
+// The field: uint32 how many documents, uint32 tokens of each, then the tokens.
+Result<std::unique_ptr<const Parser>> MakePackedTokensParser(const PackTokensOp& op,
+                                                             std::string_view stored);
 
 }  // namespace forebay::ops

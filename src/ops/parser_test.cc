@@ -311,5 +311,72 @@ TEST(Example, many_features_are_told_apart) {
   }
 }
 
+std::string StoredTokens(const std::vector<uint16_t>& tokens) { return BytesOfAll(tokens); }
+
+TEST(Tokens, of_every_type_become_numbers) {
+  const auto check = [](std::string_view stored, const std::string& bytes) {
+    for (const std::string dtype : {"int64", "int32"}) {
+      const auto parser = MakeTokensParser({.length = 3, .dtype = dtype}, stored);
+      ASSERT_TRUE(parser.ok()) << stored;
+      const size_t size = dtype == "int64" ? 24 : 12;
+      const auto outcome = Parse(**parser, bytes, {size});
+      ASSERT_TRUE(outcome.ok()) << stored << ": " << outcome.status().ToString();
+      if (dtype == "int64") {
+        EXPECT_EQ(As<int64_t>(outcome->arrays[0]), (std::vector<int64_t>{0, 7, 120})) << stored;
+      } else {
+        EXPECT_EQ(As<int32_t>(outcome->arrays[0]), (std::vector<int32_t>{0, 7, 120})) << stored;
+      }
+    }
+  };
+  check("uint8", BytesOfAll(std::vector<uint8_t>{0, 7, 120}));
+  check("int8", BytesOfAll(std::vector<int8_t>{0, 7, 120}));
+  check("uint16", BytesOfAll(std::vector<uint16_t>{0, 7, 120}));
+  check("int16", BytesOfAll(std::vector<int16_t>{0, 7, 120}));
+  check("uint32", BytesOfAll(std::vector<uint32_t>{0, 7, 120}));
+  check("int32", BytesOfAll(std::vector<int32_t>{0, 7, 120}));
+  check("uint64", BytesOfAll(std::vector<uint64_t>{0, 7, 120}));
+  check("int64", BytesOfAll(std::vector<int64_t>{0, 7, 120}));
+  EXPECT_EQ(MakeTokensParser({.length = 3}, "float32").code(), Code::kInvalidArgument);
+}
+
+TEST(Tokens, that_cannot_be_or_are_not_in_the_vocabulary_are_bad) {
+  const auto one = [](std::string_view stored, const std::string& bytes, const std::string& dtype,
+                      int64_t vocabulary) {
+    const auto parser =
+        MakeTokensParser({.length = 1, .dtype = dtype, .vocabulary = vocabulary}, stored);
+    return Parse(**parser, bytes, {dtype == "int64" ? size_t{8} : size_t{4}}).code();
+  };
+  EXPECT_EQ(one("int16", BytesOfAll(std::vector<int16_t>{-1}), "int64", 0), Code::kDataLoss);
+  EXPECT_EQ(one("uint32", BytesOfAll(std::vector<uint32_t>{1u << 31}), "int32", 0),
+            Code::kDataLoss);
+  EXPECT_EQ(one("uint32", BytesOfAll(std::vector<uint32_t>{1u << 31}), "int64", 0), Code::kOk);
+  EXPECT_EQ(one("uint64", BytesOfAll(std::vector<uint64_t>{1ull << 63}), "int64", 0),
+            Code::kDataLoss);
+  EXPECT_EQ(one("uint16", StoredTokens({50'256}), "int64", 50'257), Code::kOk);
+  EXPECT_EQ(one("uint16", StoredTokens({50'257}), "int64", 50'257), Code::kDataLoss);
+  const auto parser = MakeTokensParser({.length = 3}, "uint16");
+  EXPECT_EQ(Parse(**parser, StoredTokens({1, 2}), {24}).code(), Code::kDataLoss);
+  EXPECT_EQ(Parse(**parser, StoredTokens({1, 2, 3, 4}), {24}).code(), Code::kDataLoss);
+}
+
+TEST(PackedTokens, become_a_row_with_segments_and_positions) {
+  const auto parser = MakePackedTokensParser({.length = 6, .pad = -1}, "uint16");
+  ASSERT_TRUE(parser.ok());
+  const std::string row =
+      BytesOfAll(std::vector<uint32_t>{2, 3, 1}) + StoredTokens({10, 11, 12, 20});
+  const auto outcome = Parse(**parser, row, {48, 24, 24});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(As<int64_t>(outcome->arrays[0]), (std::vector<int64_t>{10, 11, 12, 20, -1, -1}));
+  EXPECT_EQ(As<int32_t>(outcome->arrays[1]), (std::vector<int32_t>{1, 1, 1, 2, 0, 0}));
+  EXPECT_EQ(As<int32_t>(outcome->arrays[2]), (std::vector<int32_t>{0, 1, 2, 0, 0, 0}));
+  ExpectNoPrefixParses(**parser, row, {48, 24, 24});
+  EXPECT_EQ(Parse(**parser, row + "xx", {48, 24, 24}).code(), Code::kDataLoss);
+  const std::string longer =
+      BytesOfAll(std::vector<uint32_t>{1, 7}) + StoredTokens({1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(Parse(**parser, longer, {48, 24, 24}).code(), Code::kDataLoss);
+  // Nobody wants the segments.
+  EXPECT_TRUE(Parse(**parser, row, {48, 0, 0}).ok());
+}
+
 }  // namespace
 }  // namespace forebay::ops

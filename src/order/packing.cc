@@ -65,8 +65,11 @@ Result<PackedEpoch> PackedEpoch::Make(const PackingSpec& spec, uint64_t epoch, u
   for (uint64_t first = 0; first < documents; first += spec.window) {
     const auto lengths = packed.LengthsOf(first / spec.window);
     packed.tokens_ += std::accumulate(lengths.begin(), lengths.end(), uint64_t{0});
-    packed.first_row_.push_back(packed.first_row_.back() +
-                                PackWindow(lengths, spec.row_tokens).size());
+    const std::vector<PackedRow> rows = PackWindow(lengths, spec.row_tokens);
+    for (const PackedRow& row : rows) {
+      packed.pieces_most_ = std::max<uint64_t>(packed.pieces_most_, row.size());
+    }
+    packed.first_row_.push_back(packed.first_row_.back() + rows.size());
   }
   return packed;
 }

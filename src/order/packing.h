@@ -63,6 +63,10 @@ class PackedEpoch {
   Result<uint64_t> RowAt(const Cursor& cursor) const;
   // Tokens in all rows, of rows() * row_tokens places.
   uint64_t tokens() const { return tokens_; }
+  // No row has more.
+  uint64_t pieces_most() const { return pieces_most_; }
+  // The window packed last is packed again, as after lengths that were not known.
+  void Forget() { kept_window_ = ~uint64_t{0}; }
 
  private:
   PackedEpoch() = default;
@@ -75,6 +79,7 @@ class PackedEpoch {
   TokensAt tokens_at_;
   std::vector<uint64_t> first_row_;  // per window, and one past the last
   uint64_t tokens_ = 0;
+  uint64_t pieces_most_ = 0;
   uint64_t kept_window_ = ~uint64_t{0};
   std::vector<PackedRow> kept_;
 };

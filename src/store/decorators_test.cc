@@ -238,6 +238,7 @@ TEST_F(DecoratorsTest, retry_can_be_cancelled_in_an_attempt_and_between_two) {
 TEST_F(DecoratorsTest, in_an_outage_all_retries_together_are_a_trickle) {
   auto tokens = std::make_shared<RetryTokens>();
   std::vector<std::unique_ptr<RetryStore>> stores;
+  stores.reserve(4);
   for (uint64_t i = 0; i < 4; ++i) stores.push_back(Retry({.seed = i, .tokens = tokens}));
   std::array<Outcome, 300> outcomes;
   for (size_t i = 0; i < outcomes.size(); ++i) {

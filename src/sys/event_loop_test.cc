@@ -64,6 +64,7 @@ TEST(EventLoop, runs_each_task_once_when_many_threads_post) {
   auto loop = MakeLoop();
   int ran = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 5000; ++i) loop->Post([&ran] { ++ran; });

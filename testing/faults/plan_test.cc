@@ -42,6 +42,7 @@ TEST(Plan, the_same_seed_draws_the_same_latencies_whatever_else_happens) {
     settings.latency = *ParseLatency("lognormal:median=130ms,p99=340ms");
     Plan plan(settings, kStart);
     std::vector<double> drawn;
+    drawn.reserve(50);
     for (int i = 0; i < 50; ++i) {
       drawn.push_back(plan.Decide({"GET", "/b/k", true}, kStart).first_byte_s / scale);
     }

@@ -62,7 +62,6 @@ class Members {
     into = value->get<bool>();
   }
   void Duration(const char* name, double& into) {
-    std::string text;
     const Json* value = Take(name);
     if (value == nullptr) return;
     if (!value->is_string()) return Fail(name, "must be a duration such as \"2s\"");

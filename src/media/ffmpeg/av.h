@@ -26,7 +26,7 @@ struct AvDeleter {
   void operator()(AVBufferPool* p) const { av_buffer_pool_uninit(&p); }
   void operator()(SwsContext* p) const { sws_freeContext(p); }
   void operator()(AVIOContext* p) const {
-    av_freep(&p->buffer);
+    av_freep(static_cast<void*>(&p->buffer));
     avio_context_free(&p);
   }
 };

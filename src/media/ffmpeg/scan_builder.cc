@@ -114,6 +114,7 @@ Status SetTracker::Add(uint32_t packet, const std::vector<ParameterSet>& sets, b
     number_ = 0;
     if (known != in_force_) {
       std::vector<ParameterSet> all;
+      all.reserve(in_force_.size());
       for (const auto& [key, set] : in_force_) all.push_back(set);
       FB_ASSIGN_OR_RETURN(number_, SetNumber(&scan_.index, scan_.reader.ExtradataWith(all)));
     }

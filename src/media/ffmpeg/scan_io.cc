@@ -216,7 +216,7 @@ Status Demuxer::OpenInput(const Options& options) {
 Demuxer::~Demuxer() {
   avformat_close_input(&context_);
   if (io_ != nullptr) {
-    av_freep(&io_->buffer);
+    av_freep(static_cast<void*>(&io_->buffer));
     avio_context_free(&io_);
   }
 }

@@ -171,7 +171,7 @@ Status StreamDecoder::AttachParameters(const VideoIndex& index, uint32_t packet,
   if (extra.empty()) return {};
   uint8_t* side = av_packet_new_side_data(av, AV_PKT_DATA_NEW_EXTRADATA, extra.size());
   if (side == nullptr) return Status(Code::kResourceExhausted, "no memory");
-  std::memcpy(side, extra.data(), extra.size());
+  std::ranges::copy(extra, side);
   return {};
 }
 

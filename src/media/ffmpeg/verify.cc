@@ -86,8 +86,8 @@ class TaggedDecoder {
     auto* bytes =
         static_cast<uint8_t*>(av_mallocz(extradata.size() + AV_INPUT_BUFFER_PADDING_SIZE));
     if (bytes == nullptr) return;
-    std::memcpy(bytes, extradata.data(), extradata.size());
-    av_freep(&parameters->extradata);
+    std::ranges::copy(extradata, bytes);
+    av_freep(static_cast<void*>(&parameters->extradata));
     parameters->extradata = bytes;
     parameters->extradata_size = static_cast<int>(extradata.size());
   }
@@ -95,7 +95,7 @@ class TaggedDecoder {
   void Attach(const std::string& extradata) {
     uint8_t* to =
         av_packet_new_side_data(packet_.get(), AV_PKT_DATA_NEW_EXTRADATA, extradata.size());
-    if (to != nullptr) std::memcpy(to, extradata.data(), extradata.size());
+    if (to != nullptr) std::ranges::copy(extradata, to);
   }
 
   bool Receive(const Sink& sink) {

@@ -33,7 +33,7 @@ TEST(YuvToRgb, gives_the_same_with_vectors_as_pixel_by_pixel_and_stays_in_its_ro
       for (const int step : {1, 3}) {
         const Row row = RandomRow(width, shift, random);
         const YuvRow from{row.y.data(), row.u.data(), row.v.data(), shift};
-        const auto bytes = static_cast<size_t>(3 * width);
+        const size_t bytes = 3 * static_cast<size_t>(width);
         std::vector<uint8_t> fast(bytes + 64, 0xa5), plain(bytes + 64, 0xa5);
         const auto to = [&](std::vector<uint8_t>& out) {
           uint8_t* p = out.data();

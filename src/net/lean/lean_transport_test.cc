@@ -127,6 +127,7 @@ TEST_F(LeanTransport, goes_to_another_address_when_one_refuses) {
 TEST_F(LeanTransport, uses_all_addresses_and_another_one_when_told) {
   ScriptedServer server(Always({HttpText(200, {}, "b")}), {.all_addresses = true});
   std::vector<std::unique_ptr<Answer>> answers;
+  answers.reserve(3);
   for (int i = 0; i < 3; ++i) answers.push_back(std::make_unique<Answer>());
   loop_->Post([&] {
     for (const auto& answer : answers) {
@@ -162,6 +163,7 @@ TEST_F(LeanTransport, a_server_that_never_accepts_is_unavailable_in_time) {
   // A listener whose queue is full drops what comes.
   ScriptedServer server(Always({""}), {.backlog = 0, .accept = false});
   std::vector<std::unique_ptr<Answer>> answers;
+  answers.reserve(4);
   for (int i = 0; i < 4; ++i) answers.push_back(std::make_unique<Answer>());
   loop_->Post([&] {
     for (const auto& answer : answers) {
@@ -204,6 +206,7 @@ TEST_F(LeanTransport, many_more_requests_than_connections_being_made_all_end) {
   });
   constexpr size_t kCount = 400;
   std::vector<std::unique_ptr<Answer>> answers;
+  answers.reserve(kCount);
   for (size_t i = 0; i < kCount; ++i) answers.push_back(std::make_unique<Answer>());
   loop_->Post([&] {
     for (size_t i = 0; i < kCount; ++i) {

@@ -143,7 +143,7 @@ TEST(HeadParser, refuses_what_is_no_answer) {
            good + "a b: x\r\n",
            good + "a : x\r\n",
            good + "a: \x01\r\n",
-           good + std::string("a: \0b\r\n", 8),
+           good + std::string("a: \0b\r\n", 7),
            good + "a: b\rc: d\r\n",
            good + "Content-Length: \r\n",
            good + "Content-Length: -1\r\n",

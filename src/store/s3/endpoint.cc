@@ -232,7 +232,7 @@ std::string EncodeQuery(const Query& query) {
   std::string text;
   for (const auto& [name, value] : encoded) {
     if (!text.empty()) text += '&';
-    text += name + '=' + value;
+    text.append(name).append(1, '=').append(value);
   }
   return text;
 }

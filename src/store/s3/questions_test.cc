@@ -308,6 +308,7 @@ TEST(S3Express, one_session_signs_all_requests_of_a_directory_bucket) {
       {.bucket = "b--usw2-az1--x-s3"});
   EXPECT_TRUE(s3.Read().ok());
   std::vector<std::thread> readers;
+  readers.reserve(4);
   std::atomic<int> good = 0;
   for (int i = 0; i < 4; ++i) {
     readers.emplace_back([&] {

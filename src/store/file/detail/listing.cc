@@ -125,7 +125,7 @@ class Lister {
       // A folder is a common prefix only when there is a file in it.
       probing_ = true;
       found_ = false;
-      const Status status = Walk(key, "", depth + 1);
+      Status status = Walk(key, "", depth + 1);
       probing_ = false;
       full_ = false;
       // One that may not be looked into is shown: whoever lists below it gets the error.

@@ -77,7 +77,7 @@ IniFile ParseIni(std::string_view text) {
     const std::string key = Lower(Trim(line.substr(0, equals)));
     const std::string value(Trim(line.substr(equals + 1)));
     if (indented && !parent.empty()) {
-      (*section)[parent + "." + key] = value;
+      (*section)[fmt::format("{}.{}", parent, key)] = value;
     } else {
       (*section)[key] = value;
       parent = value.empty() ? key : "";

@@ -243,8 +243,8 @@ TEST_F(RefreshTest, keys_refused_during_a_renewal_are_not_taken_from_it) {
 }
 
 TEST_F(RefreshTest, the_same_keys_again_are_the_same_epoch_and_are_asked_for_again_later) {
-  const Fetched same{.credentials = {.access_key_id = "K", .secret_access_key = "s"},
-                     .expires_unix_s = kStart + 3600};
+  Fetched same{.credentials = {.access_key_id = "K", .secret_access_key = "s"},
+               .expires_unix_s = kStart + 3600};
   automatic = [&] { return same; };
   Get();
   executor.RunReady();
