@@ -126,6 +126,41 @@ def pictures(folder, **more):
     return found
 
 
+@pytest.mark.parametrize("shuffle", [True, fb.BlockShuffle(window=2, run=8)])
+@pytest.mark.parametrize("what", ["pictures", "raw"])
+def test_an_epoch_that_fits_into_memory_is_read_and_decoded_once(shards, shuffle, what):
+    folder, count = shards
+    options = {"ops": augmented() if what == "pictures" else [], "seed": 11, "shuffle": shuffle,
+               "epochs": 4, "tail": "ragged", "batch_size": 10, "runway": 0}  # fmt: skip
+    steps = count // 10
+    assert count % 10 == 0
+
+    def arrays(batch):
+        return {name: np.array(batch[name]) for name in batch}
+
+    states, epochs, gets, prepared = [], [], [], []
+    with loader(folder, **options) as batches:
+        states.append(batches.state_dict())
+        for _ in range(4):  # one at a time
+            epochs.append([arrays(batch) for batch in batches])
+            states.append(batches.state_dict())
+            gets.append(batches.metrics()[GETS])
+            prepared.append(batches.metrics()["forebay_prepared_samples_total"])
+        metrics = batches.metrics()
+    assert [len(epoch) for epoch in epochs] == [steps] * 4
+    # Of each epoch one batch is asked for before the epoch before it has ended.
+    assert gets[1] == gets[2] == gets[3] <= gets[0] + 10
+    assert prepared[3] >= 3 * count - 20
+    assert 0 < metrics['forebay_memory_bytes{kind="prepared"}'] < metrics["forebay_memory_bytes{kind=\"limit\"}"] / 2
+    # One that begins with that epoch has kept nothing.
+    for epoch, state in zip(epochs, states):
+        with loader(folder, **options) as batches:
+            batches.load_state_dict(state)
+            for expected, batch in zip(epoch, batches):
+                for name, array in arrays(batch).items():
+                    np.testing.assert_array_equal(array, expected[name])
+
+
 def test_random_ops_give_the_same_pictures_in_any_order_and_on_any_number_of_ranks(shards):
     folder, count = shards
     whole = pictures(folder, tail="ragged")

@@ -210,6 +210,7 @@ Status RunLoader::SetBudget() {
   pipeline_options_.memory_tier_bytes = memory.kept;
   for (const engine::OpenedSource& source : sources_) {
     if (source.tables != nullptr) source.tables->KeepDecoded(memory.decoded);
+    if (source.records != nullptr) source.records->kept().SetLimit(memory.prepared);
   }
   pipeline_options_.memory_bytes = memory.in_work;
   pipeline_options_.order = plan_.order;
@@ -731,6 +732,13 @@ std::map<std::string, double> RunLoader::Metrics() const {
   engine::AddStoreMetrics(latest.store, &metrics);
   engine::AddPipelineMetrics(latest.pipeline, &metrics);
   metrics["forebay_memory_bytes{kind=\"limit\"}"] = static_cast<double>(options_.memory_bytes);
+  double& bytes = metrics["forebay_memory_bytes{kind=\"prepared\"}"];
+  double& hits = metrics["forebay_prepared_samples_total"];
+  for (const engine::OpenedSource& source : sources_) {
+    if (source.records == nullptr) continue;
+    bytes += static_cast<double>(source.records->kept().used_bytes());
+    hits += static_cast<double>(source.records->kept().hits());
+  }
   return metrics;
 }
 

@@ -61,6 +61,19 @@ uint64_t DecodedBytes(const LoaderOptions& options, const RunPlan& plan,
   return std::min(wanted, most);
 }
 
+// What is kept of samples as the ops make them, for the next epoch: of all sources of records
+// together, or nothing where not all of it would find room.
+uint64_t PreparedBytes(const LoaderOptions& options, const RunPlan& plan,
+                       const std::vector<OpenedSource>& sources) {
+  if (options.epochs == 1 || plan.external) return 0;
+  uint64_t wanted = 0;
+  for (const OpenedSource& source : sources) {
+    if (source.records != nullptr) wanted += source.records->prepared_bytes();
+  }
+  wanted += wanted / kSpare;
+  return wanted <= options.memory_bytes / 2 ? wanted : 0;
+}
+
 // What is kept of delivered extents. Of those that serve many samples: all that are in use at a
 // time, so that none is fetched twice.
 uint64_t KeptBytes(const LoaderOptions& options, const RunPlan& plan,
@@ -92,14 +105,21 @@ Result<RunMemory> PlanMemory(const LoaderOptions& options, const RunPlan& plan,
   const uint64_t output = SlabsFor(LargestOutput(options, plan, sources, dataset)) * kSlabBytes;
   const uint64_t needed = output + dataset.raw_bytes_max();
   RunMemory memory;
+  uint64_t prepared = PreparedBytes(options, plan, sources);
+  if (options.memory_bytes - prepared < needed) prepared = 0;
   memory.kept = KeptBytes(options, plan, sources, dataset);
-  if (options.memory_bytes - memory.kept < needed) memory.kept = 0;
+  // An extent is of no more use when what comes of it is kept, but for its neighbours at that time.
+  if (prepared > 0 && !dataset.shares_extents()) memory.kept = 0;
+  if (options.memory_bytes - prepared < memory.kept + needed) memory.kept = 0;
   uint64_t decoded = DecodedBytes(options, plan, sources);
-  const uint64_t rest = options.memory_bytes - memory.kept;
+  const uint64_t rest = options.memory_bytes - prepared - memory.kept;
   decoded = std::min(decoded, rest - std::min(needed, rest));
   const auto tables = static_cast<uint64_t>(std::ranges::count_if(
       sources, [](const OpenedSource& source) { return source.tables != nullptr; }));
   memory.decoded = decoded / std::max<uint64_t>(tables, 1);
+  const auto records = static_cast<uint64_t>(std::ranges::count_if(
+      sources, [](const OpenedSource& source) { return source.records != nullptr; }));
+  memory.prepared = prepared / std::max<uint64_t>(records, 1);
   memory.in_work = rest - decoded;
   if (memory.in_work < needed) {
     return Status(Code::kInvalidArgument,

@@ -35,6 +35,8 @@ Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(t
 
 // What a row is made of.
 struct RecordSamples::RowRecord {
+  uint64_t sample = 0;
+  KeptSamples::Value kept;             // not null: nothing is read
   std::shared_ptr<const Chunk> chunk;  // null: `own`
   size_t in_chunk = 0;
   catalog::RecordEntry own;
@@ -99,11 +101,11 @@ class RecordSamples::Decoder : public SampleDecoder {
     const auto& records = *static_cast<const std::vector<RowRecord>*>(plan.detail.get());
     const size_t first = plan.units[unit].first_row;
     for (size_t i = 0; i < rows.size(); ++i) {
-      const catalog::RecordEntry& record = records[first + i].record();
+      const RowRecord& record = records[first + i];
       const Status status = DecodeRow(record, bytes, rows[i]);
       if (status.ok()) continue;
       *bad_row = i;
-      return Explain(record, status);
+      return Explain(record.record(), status);
     }
     return {};
   }
@@ -131,23 +133,36 @@ class RecordSamples::Decoder : public SampleDecoder {
     uint32_t shard_;
   };
 
-  Status DecodeRow(const catalog::RecordEntry& record, const UnitBytes& bytes,
-                   const RowTarget& row) {
+  Status DecodeRow(const RowRecord& of_row, const UnitBytes& bytes, const RowTarget& row) {
+    const size_t arrays = samples_.chain_->outputs().size();
+    outputs_.clear();
+    for (size_t i = 0; i < arrays; ++i) outputs_.push_back(row.array(i));
+    // It may be there by now though it was not when the row was planned.
+    const auto kept = of_row.kept ? of_row.kept : samples_.kept_->Find(of_row.sample);
+    if (kept) return worker_->RunKept(row.identity, *kept, outputs_);
+    FB_RETURN_IF_ERROR(Open(of_row.record(), bytes));
+    if (!samples_.kept_->open()) return worker_->Run(row.identity, inputs_, outputs_);
+    FB_RETURN_IF_ERROR(worker_->Keep(inputs_, &kept_));
+    FB_RETURN_IF_ERROR(worker_->RunKept(row.identity, kept_, outputs_));
+    samples_.kept_->Offer(of_row.sample, kept_);
+    return {};
+  }
+
+  // Sets `inputs_`; those that come as they are have the size that the batch has for them.
+  Status Open(const catalog::RecordEntry& record, const UnitBytes& bytes) {
     FB_RETURN_IF_ERROR(opener_->Open(record, Fetched(bytes, record.shard), fields_));
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = fields_[samples_.columns_[i]];
-    outputs_.clear();
     const std::vector<ops::OutputArray>& arrays = samples_.chain_->outputs();
     for (size_t i = 0; i < arrays.size(); ++i) {
-      outputs_.push_back(row.array(i));
       if (arrays[i].raw_of < 0) continue;
       const ByteView field = inputs_[static_cast<size_t>(arrays[i].raw_of)];
-      if (field.size() != outputs_.back().size()) {
+      if (field.size() != outputs_[i].size()) {
         return Status(Code::kDataLoss,
                       fmt::format("field '{}' has {} bytes, the catalog says {}", arrays[i].name,
-                                  field.size(), outputs_.back().size()));
+                                  field.size(), outputs_[i].size()));
       }
     }
-    return worker_->Run(row.identity, inputs_, outputs_);
+    return {};
   }
 
   Status Explain(const catalog::RecordEntry& record, Status status) const {
@@ -165,10 +180,13 @@ class RecordSamples::Decoder : public SampleDecoder {
   std::vector<ByteView> fields_;  // of fields_->fields()
   std::vector<ByteView> inputs_;  // of the chain
   std::vector<MutableBytes> outputs_;
+  std::vector<std::byte> kept_;
 };
 
 RecordSamples::RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
-    : catalog_(std::move(catalog)), chunks_(std::make_unique<Chunks>()) {}
+    : catalog_(std::move(catalog)),
+      chunks_(std::make_unique<Chunks>()),
+      kept_(std::make_unique<KeptSamples>()) {}
 RecordSamples::~RecordSamples() = default;
 
 Result<std::unique_ptr<RecordSamples>> RecordSamples::Make(
@@ -264,6 +282,7 @@ Status RecordSamples::AddRow(const RowRecord& row, SamplePlan& plan) const {
     }
     plan.ragged_bytes.push_back(*bytes);
   }
+  if (row.kept) return {};
   for (const ByteRange& range : fields_->RangesOf(row.record(), needed_)) {
     plan.used_bytes += range.size();
   }
@@ -273,10 +292,13 @@ Status RecordSamples::AddRow(const RowRecord& row, SamplePlan& plan) const {
 Result<SamplePlan> RecordSamples::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
   SamplePlan plan;
   auto rows = std::make_shared<std::vector<RowRecord>>(1);
-  FB_ASSIGN_OR_RETURN(rows->front().own, catalog_->At(sample));
-  plan.extents = ExtentsOf(rows->front().own, gap_bytes);
+  RowRecord& row = rows->front();
+  FB_ASSIGN_OR_RETURN(row.own, catalog_->At(sample));
+  row.sample = sample;
+  row.kept = kept_->Find(sample);
+  if (!row.kept) plan.extents = ExtentsOf(row.own, gap_bytes);
   plan.units.push_back({0, plan.extents.size(), 0, 1});
-  FB_RETURN_IF_ERROR(AddRow(rows->front(), plan));
+  FB_RETURN_IF_ERROR(AddRow(row, plan));
   plan.detail = std::move(rows);
   return plan;
 }
@@ -341,6 +363,16 @@ Result<SamplePlan> RecordSamples::PlanTogether(std::span<const uint64_t> samples
   return PlanOfChunks(samples, bad_row);
 }
 
+// One for a row to begin, and the extent that it needs.
+DecodeUnit RecordSamples::UnitOf(const RowRecord& row, size_t number, SamplePlan& plan) {
+  if (row.kept) return {0, 0, number, 0};
+  const Extent& extent = row.chunk->extents[row.chunk->extent_of[row.in_chunk]];
+  const auto found = std::ranges::find(plan.extents, extent);
+  const auto index = static_cast<size_t>(found - plan.extents.begin());
+  if (found == plan.extents.end()) plan.extents.push_back(extent);
+  return {index, 1, number, 0};
+}
+
 Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples,
                                                size_t* bad_row) const {
   SamplePlan plan;
@@ -351,14 +383,14 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
     RowRecord row;
     FB_ASSIGN_OR_RETURN(row.chunk, ChunkOf(samples[i]));
     row.in_chunk = samples[i] - row.chunk->first;
-    const Extent& extent = row.chunk->extents[row.chunk->extent_of[row.in_chunk]];
-    const auto found = std::ranges::find(plan.extents, extent);
-    const auto index = static_cast<size_t>(found - plan.extents.begin());
-    if (found == plan.extents.end()) plan.extents.push_back(extent);
+    row.sample = samples[i];
+    row.kept = kept_->Find(row.sample);
+    const DecodeUnit wanted = UnitOf(row, i, plan);
     DecodeUnit* unit = plan.units.empty() ? nullptr : &plan.units.back();
-    if (unit == nullptr || unit->first_extent != index || unit_bytes >= kUnitBytes ||
+    if (unit == nullptr || unit->first_extent != wanted.first_extent ||
+        unit->extent_count != wanted.extent_count || unit_bytes >= kUnitBytes ||
         unit->row_count == kUnitRows) {
-      plan.units.push_back({index, 1, i, 0});
+      plan.units.push_back(wanted);
       unit = &plan.units.back();
       unit_bytes = 0;
     }
@@ -395,6 +427,19 @@ uint64_t RecordSamples::chunk_bytes() const {
   if (chunk_samples_ == 1) return 0;
   const uint64_t mean = catalog_->total_bytes() / catalog_->count() + 1;
   return std::min(kChunkExtentBytes, mean * chunk_samples_ * 5 / 4 + kSlabBytes);
+}
+
+uint64_t RecordSamples::prepared_bytes() const {
+  constexpr uint64_t kPixelsOfBytes = 6;  // of a photograph's, about
+  constexpr uint64_t kBeside = 256;       // of each sample: its place, the sizes of its arrays
+  uint64_t bytes = kBeside * catalog_->count();
+  if (chain_->decodes_images()) return bytes + kPixelsOfBytes * catalog_->total_bytes();
+  bool as_they_are = false;
+  for (const ops::OutputArray& output : chain_->outputs()) {
+    bytes += output.bytes * catalog_->count();
+    as_they_are = as_they_are || output.raw_of >= 0;
+  }
+  return bytes + (as_they_are ? catalog_->total_bytes() : 0);
 }
 
 // Each extent takes whole slabs; a record has one for each of its fields at most, or pieces.

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "catalog/records_catalog.h"
 #include "feed/dataset.h"
+#include "feed/kept_samples.h"
 #include "feed/record_fields.h"
 #include "forebay/ops.h"
 #include "ops/chain.h"
@@ -51,6 +52,10 @@ class RecordSamples : public Dataset {
   void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
   // Of a piece that neighbours are read in, about; 0: they are not.
   uint64_t chunk_bytes() const;
+  // What the ops make of all samples as far as it is the same in every epoch; of pictures about.
+  uint64_t prepared_bytes() const;
+  // Keeps it, as much of it as has room: of a sample that is kept nothing is read or decoded.
+  KeptSamples& kept() const { return *kept_; }
 
  private:
   class Decoder;
@@ -64,6 +69,7 @@ class RecordSamples : public Dataset {
   Result<std::shared_ptr<const Chunk>> ChunkOf(uint64_t sample) const;
   std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record, uint64_t gap_bytes) const;
   Status AddRow(const RowRecord& row, SamplePlan& plan) const;
+  static DecodeUnit UnitOf(const RowRecord& row, size_t number, SamplePlan& plan);
   Result<SamplePlan> PlanOfChunks(std::span<const uint64_t> samples, size_t* bad_row) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
@@ -75,6 +81,7 @@ class RecordSamples : public Dataset {
   std::vector<std::string> left_out_;
   uint64_t chunk_samples_ = 1;
   std::unique_ptr<Chunks> chunks_;
+  std::unique_ptr<KeptSamples> kept_;
 };
 
 }  // namespace forebay::feed

@@ -145,6 +145,7 @@ class ProgramChain : public Chain {
       : program_(std::make_shared<const Program>(std::move(program))) {}
   const std::vector<OutputArray>& outputs() const override { return program_->outputs; }
   const std::vector<bool>& needed() const override { return program_->needed; }
+  bool decodes_images() const override { return !program_->images.empty(); }
   const std::string& kept_as() const override { return program_->kept_as; }
   std::unique_ptr<Worker> MakeWorker() const override {
     return std::make_unique<ProgramWorker>(program_);

@@ -72,6 +72,7 @@ class Chain {
   virtual const std::vector<OutputArray>& outputs() const = 0;
   // Which of the inputs it reads at all: others need not be fetched.
   virtual const std::vector<bool>& needed() const = 0;
+  virtual bool decodes_images() const = 0;
   // What Worker::Keep does, in words: a signature of the value it makes.
   virtual const std::string& kept_as() const = 0;
   virtual std::unique_ptr<Worker> MakeWorker() const = 0;
