@@ -58,10 +58,15 @@ class Pack : public Command {
                  "folder: a field cls, the number of the top folder; none: label 0");
     flags.Option("--label-column", &options_.label_column,
                  "recordio-protobuf, of rows of numbers: which one is the label");
+    flags.Option("--sparse-columns", &sparse_columns_,
+                 "recordio-protobuf, of LIBSVM's lines: how many features there are");
+    flags.Flag("--zero-based", &options_.zero_based, "LIBSVM's features are counted from 0, not 1");
   }
 
   int Run(const Context& context) override {
     if (options_.to.empty()) return context.FailUsage("--to FORMAT is needed");
+    if (sparse_columns_ < 0) return context.FailUsage("--sparse-columns is a count");
+    options_.sparse_columns = static_cast<uint64_t>(sparse_columns_);
     if (!shard_.empty()) {
       const std::optional<Share> share = ParseShare(shard_);
       if (!share) return context.FailUsage("--shard is I/N, I from 0 to N - 1");
@@ -130,6 +135,7 @@ class Pack : public Command {
   std::string source_;
   std::string target_;
   std::string shard_;
+  int64_t sparse_columns_ = 0;
   PackOptions options_;
 };
 

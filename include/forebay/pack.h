@@ -41,6 +41,9 @@ struct PackOptions {
   // Empty: all.
   std::vector<std::string> columns;
   int64_t label_column = -1;  // of rows of numbers: which of them is the label; -1: none
+  // Of LIBSVM's lines: how many features there are, and whether they are counted from 0, not 1.
+  uint64_t sparse_columns = 0;
+  bool zero_based = false;
   std::function<bool(const PackProgress&)> on_progress;  // false: stop (kCancelled)
 
   Status Validate() const;

@@ -1,13 +1,16 @@
 """What `forebay pack` writes, the formats' own readers read: webdataset and tarfile, protobuf by the messages'
 definitions, mosaicml-streaming's reader, and RecordIO as MXNet's documentation has it."""
 
+import importlib
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
 import tarfile
 import textwrap
+import types
 
 import numpy as np
 import pytest
@@ -15,7 +18,8 @@ import webdataset
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from PIL import Image
 
-from test_pack import pack
+import forebay as fb
+from test_pack import forebay, pack
 from test_record_formats import masked
 
 NAMES = [f"{'ab'[n % 2]}/{n:03}" for n in range(50)]
@@ -84,66 +88,48 @@ def test_names_too_long_for_ustar_are_read_too(tmp_path):
     assert sample["__key__"] == name and sample["txt"] == b"x"
 
 
-def message(package, name, messages):
-    """A class of messages: name -> [(field, number, type or other message, label)]."""
-    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
-    for own, fields in messages.items():
-        made = file.message_type.add(name=own)
-        oneofs = {}
-        for field, number, kind, label, *oneof in fields:
-            one = made.field.add(name=field, number=number, label=label)
-            if isinstance(kind, str):
-                one.type, one.type_name = 11, f".{package}.{kind}"
-            else:
-                one.type = kind
-            if label == 3 and kind in (1, 2, 3, 4, 5):
-                one.options.packed = True
-            if oneof:
-                if oneof[0] not in oneofs:
-                    oneofs[oneof[0]] = len(oneofs)
-                    made.oneof_decl.add(name=oneof[0])
-                one.oneof_index = oneofs[oneof[0]]
-        for field, _, kind, *_ in fields:
-            if isinstance(kind, str) and "." in kind:  # an entry of a map
-                entry = made.nested_type.add(name=kind.split(".")[1])
-                entry.options.map_entry = True
-                value = next(v for v in messages if v in ("Feature", "Value"))
-                entry.field.add(name="key", number=1, label=1, type=9)
-                entry.field.add(name="value", number=2, label=1, type=11, type_name=f".{package}.{value}")
-                break
-    for made in file.message_type:  # both maps of a Record have entries of their own
-        for field in made.field:
-            wanted = field.type_name.split(".")[-1]
-            if wanted.endswith("Entry") and wanted not in [n.name for n in made.nested_type]:
-                made.nested_type.add().CopyFrom(made.nested_type[0])
-                made.nested_type[-1].name = wanted
+def example_class():
+    """tensorflow.Example by its definition."""
+    file = descriptor_pb2.FileDescriptorProto(name="example_.proto", package="tensorflow_", syntax="proto3")
+    kinds = {"bytes_list": ("BytesList", 12), "float_list": ("FloatList", 2), "int64_list": ("Int64List", 3)}
+    feature = descriptor_pb2.DescriptorProto(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, (field, (kind, of)) in enumerate(kinds.items(), 1):
+        made = file.message_type.add(name=kind).field.add(name="value", number=1, label=3, type=of)
+        if of != 12:
+            made.options.packed = True
+        feature.field.add(name=field, number=number, label=1, type=11, type_name=f".tensorflow_.{kind}",
+                          oneof_index=0)  # fmt: skip
+    file.message_type.add().CopyFrom(feature)
+    features = file.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=1, type=9)
+    entry.field.add(name="value", number=2, label=1, type=11, type_name=".tensorflow_.Feature")
+    features.field.add(name="feature", number=1, label=3, type=11, type_name=".tensorflow_.Features.FeatureEntry")
+    file.message_type.add(name="Example").field.add(
+        name="features", number=1, label=1, type=11, type_name=".tensorflow_.Features")  # fmt: skip
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
+    described = pool.FindMessageTypeByName("tensorflow_.Example")
     find = getattr(message_factory, "GetMessageClass", None)
-    described = pool.FindMessageTypeByName(f"{package}.{name}")
     return find(described) if find else message_factory.MessageFactory(pool).GetPrototype(described)
 
 
-EXAMPLE = message("tensorflow_", "Example", {
-    "BytesList": [("value", 1, 12, 3)],
-    "FloatList": [("value", 1, 2, 3)],
-    "Int64List": [("value", 1, 3, 3)],
-    "Feature": [("bytes_list", 1, "BytesList", 1, "kind"), ("float_list", 2, "FloatList", 1, "kind"),
-                ("int64_list", 3, "Int64List", 1, "kind")],
-    "Features": [("feature", 1, "Features.FeatureEntry", 3)],
-    "Example": [("features", 1, "Features", 1)],
-})  # fmt: skip
-RECORD = message("aialgs_", "Record", {
-    "Float32Tensor": [("values", 1, 2, 3), ("keys", 2, 4, 3), ("shape", 3, 4, 3)],
-    "Float64Tensor": [("values", 1, 1, 3), ("keys", 2, 4, 3), ("shape", 3, 4, 3)],
-    "Int32Tensor": [("values", 1, 5, 3), ("keys", 2, 4, 3), ("shape", 3, 4, 3)],
-    "Bytes": [("value", 1, 12, 3), ("content_type", 2, 9, 1)],
-    "Value": [("float32_tensor", 2, "Float32Tensor", 1, "value"),
-              ("float64_tensor", 3, "Float64Tensor", 1, "value"),
-              ("int32_tensor", 7, "Int32Tensor", 1, "value"), ("bytes", 9, "Bytes", 1, "value")],
-    "Record": [("features", 1, "Record.FeaturesEntry", 3), ("label", 2, "Record.LabelEntry", 3),
-               ("uid", 3, 9, 1), ("metadata", 4, 9, 1), ("configuration", 5, 9, 1)],
-})  # fmt: skip
+EXAMPLE = example_class()
+
+
+@pytest.fixture(scope="module")
+def sagemaker():
+    """SageMaker's own reader and writer of records, without the rest of its package and what that needs."""
+    root = next(p for p in sys.path if os.path.isdir(os.path.join(p, "sagemaker", "amazon")))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("sagemaker", "sagemaker.amazon", "sagemaker.utils"):
+            module = types.ModuleType(name)
+            module.__path__, module.DeferredError = [os.path.join(root, *name.split("."))], Exception
+            patch.setitem(sys.modules, name, module)
+        yield importlib.import_module("sagemaker.serializer_utils")
+        sys.modules.pop("sagemaker.serializer_utils")
 
 
 def tfrecords(data):
@@ -205,39 +191,139 @@ def test_image_records_are_as_mxnet_reads_them(samples, source, tmp_path):
     assert number == len(samples)
 
 
-def test_records_of_sagemaker_are_those_that_protobuf_reads(samples, source, tmp_path):
+def test_sagemaker_reads_records_of_fields(samples, source, sagemaker, tmp_path):
     pack(source, tmp_path, "--to", "recordio-protobuf", "--shard-size", "2KB",
          "--column", "text=txt", "--column", "label=cls:int", "--column", "bin")  # fmt: skip
     keys = iter(samples)
     for path in shards(tmp_path, ".pbr"):
-        data = path.read_bytes()
-        for payload in recordio(data, b"").values():
-            record, key = RECORD.FromString(payload), next(keys)
+        for record in sagemaker.read_records(io.BytesIO(path.read_bytes())):
+            key = next(keys)
             assert record.uid == key and set(record.features) == {"text", "bin"}
             assert record.features["text"].bytes.value[0] == samples[key]["txt"]
+            # What it does not know: its reader takes parts of a record for records.
+            assert record.features["bin"].bytes.value[0] == samples[key]["bin"]
             assert list(record.label["values"].int32_tensor.values) == [int(samples[key]["cls"])]
     assert next(keys, None) is None
 
 
-def test_rows_of_numpy_and_csv_become_tensors(tmp_path):
-    table = np.random.default_rng(1).normal(size=(200, 5)).astype(np.float32)
-    table[:, 2] = np.arange(200)
-    for name, folder in (("npy", tmp_path / "npy"), ("csv", tmp_path / "csv")):
-        folder.mkdir()
-        for part in range(2):
-            rows = table[part * 100 : part * 100 + 100]
-            if name == "npy":
-                np.save(folder / f"{part}.npy", rows)
+def table():
+    rows = np.random.default_rng(1).normal(size=(200, 5)).astype(np.float32)
+    rows[:, 2] = np.arange(200)
+    return rows
+
+
+def whole(folder, ending=".pbr"):
+    return b"".join(path.read_bytes() for path in shards(folder, ending))
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "csv-no-header"])
+def test_rows_are_written_as_sagemaker_writes_them(sagemaker, tmp_path, kind):
+    """The same bytes as from its own write_numpy_to_dense_tensor."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for part in range(2):
+        rows = table()[part * 100 : part * 100 + 100]
+        if kind == "npy":
+            np.save(source / f"{part}.npy", rows)
+        else:
+            text = "\n".join(",".join(repr(float(x)) for x in row) for row in rows)
+            (source / f"{part}.csv").write_text(("a,b,c,d,e\n" if kind == "csv" else "") + text + "\n")
+    pack(source, tmp_path / "o", "--to", "recordio-protobuf", "--format", kind, "--label-column", "2",
+         "--shard-size", "5KB")  # fmt: skip
+    expected = io.BytesIO()
+    sagemaker.write_numpy_to_dense_tensor(expected, np.delete(table(), 2, axis=1), table()[:, 2])
+    assert whole(tmp_path / "o") == expected.getvalue()
+
+
+def test_a_first_line_of_numbers_is_told_where_names_are_expected(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
+    ran = forebay("pack", tmp_path, tmp_path.with_suffix(".out"), "--to", "recordio-protobuf", "--json")
+    assert json.loads(ran.stdout)["samples"] == 1 and "csv-no-header" in ran.stderr
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arrays_of_npz_become_rows(sagemaker, tmp_path, compressed):
+    source = tmp_path / "source"
+    source.mkdir()
+    save = np.savez_compressed if compressed else np.savez
+    rows = table()
+    for part in range(4):
+        mine = slice(part * 50, part * 50 + 50)
+        save(source / f"{part}.npz", x=np.delete(rows, 2, axis=1)[mine], y=rows[mine, 2])
+    report = pack(source, tmp_path / "o", "--to", "recordio-protobuf", "--shard-size", "1KB")
+    assert report["samples"] == 4 == report["shards"]
+    expected = io.BytesIO()
+    sagemaker.write_numpy_to_dense_tensor(expected, np.delete(rows, 2, axis=1), rows[:, 2])
+    assert whole(tmp_path / "o") == expected.getvalue()
+    assert fb.index(str(tmp_path / "o"), format="recordio-protobuf")["records"] == 200
+
+
+def sparse_rows():
+    draw = np.random.default_rng(4)
+    rows = []
+    for _ in range(60):
+        keys = np.sort(draw.choice(1000, size=draw.integers(0, 9), replace=False))
+        rows.append((keys, draw.normal(size=len(keys)).astype(np.float32)))
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["csr", "libsvm"])
+def test_sparse_rows_are_read_by_sagemaker(sagemaker, tmp_path, kind):
+    source = tmp_path / "source"
+    source.mkdir()
+    rows = sparse_rows()
+    for part in range(3):
+        mine = rows[part * 20 : part * 20 + 20]
+        labels = np.arange(part * 20, part * 20 + 20, dtype=np.float32)
+        if kind == "csr":  # as scipy.sparse.save_npz writes it, and labels
+            np.savez_compressed(source / f"{part}.npz", format=b"csr", shape=np.array([20, 1000]),
+                                data=np.concatenate([values for _, values in mine]),
+                                indices=np.concatenate([keys for keys, _ in mine]).astype(np.int32),
+                                indptr=np.cumsum([0] + [len(k) for k, _ in mine]).astype(np.int32),
+                                labels=labels)  # fmt: skip
+        else:
+            lines = [f"{label} " + " ".join(f"{k + 1}:{float(v)!r}" for k, v in zip(*row))
+                     for label, row in zip(labels, mine)]  # fmt: skip
+            (source / f"{part}.txt").write_text("\n".join(lines) + "\n")
+    pack(source, tmp_path / "o", "--to", "recordio-protobuf", "--shard-size", "1KB", "--format",
+         "npz" if kind == "csr" else "libsvm", "--sparse-columns", "1000")  # fmt: skip
+    got = sagemaker.read_records(io.BytesIO(whole(tmp_path / "o")))
+    assert len(got) == len(rows)
+    for number, (record, (keys, values)) in enumerate(zip(got, rows)):
+        tensor = record.features["values"].float32_tensor
+        assert list(tensor.keys) == keys.tolist() and list(tensor.shape) == [1000]
+        np.testing.assert_array_equal(np.float32(tensor.values), values)
+        assert list(record.label["values"].float32_tensor.values) == [number]
+
+
+def test_what_is_wrong_with_rows_is_told_with_the_sample(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+
+    def fails(data, *options):
+        for path in source.iterdir():
+            path.unlink()
+        for name, content in data.items():
+            if isinstance(content, dict):
+                np.savez(source / name, **content)
             else:
-                text = "\n".join(",".join(repr(float(x)) for x in row) for row in rows)
-                (folder / f"{part}.csv").write_text("a,b,c,d,e\n" + text + "\n")
-        out = tmp_path / f"{name}-out"
-        pack(folder, out, "--to", "recordio-protobuf", "--label-column", "2", "--shard-size", "5KB")
-        got = [RECORD.FromString(payload) for path in shards(out, ".pbr")
-               for payload in recordio(path.read_bytes(), b"").values()]  # fmt: skip
-        assert [list(record.label["values"].float32_tensor.values) for record in got] == [[n] for n in range(200)]
-        rows = np.float32([record.features["values"].float32_tensor.values for record in got])
-        np.testing.assert_array_equal(rows, np.delete(table, 2, axis=1))
+                (source / name).write_text(content)
+        return pack(source, tmp_path / "o", "--to", "recordio-protobuf", *options, code=252)
+
+    assert "sample 1" in (error := fails({"a.csv": "a,b\n1,2\n3,x\n"})) and "'x' is no float32" in error
+    libsvm = ["--format", "libsvm"]
+    assert "--sparse-columns" in fails({"a.txt": "1 3:4\n"}, *libsvm)
+    libsvm += ["--sparse-columns", "3"]
+    assert "feature 4" in fails({"a.txt": "1 3:4\n2 4:1\n"}, *libsvm)
+    assert "feature 0" in fails({"a.txt": "1 0:4\n"}, *libsvm)
+    assert "feature 2" in fails({"a.txt": "1 2:4 2:5\n"}, *libsvm)
+    assert "a label, then" in fails({"a.txt": "1:2 2:4\n"}, *libsvm)
+    csr = {"data": np.ones(2, np.float32), "indices": np.array([0, 5]), "indptr": np.array([0, 2]),
+           "shape": np.array([1, 5])}  # fmt: skip
+    assert "index 5 in a matrix of 5 columns" in fails({"a.npz": csr})
+    assert "do not fit" in fails({"a.npz": {**csr, "indptr": np.array([0, 3])}})
+    assert "compressed rows" in fails({"a.npz": {**csr, "format": b"csc"}})
+    assert "2 rows" in fails({"a.npz": {"x": np.ones((2, 3)), "y": np.ones(3)}})
 
 
 STREAMING = """

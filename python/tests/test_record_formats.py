@@ -1,5 +1,6 @@
 """Each format of shards, written by its definition, comes back through a loader record by record."""
 
+import io
 import json
 import struct
 
@@ -143,6 +144,21 @@ def test_rows_of_arrays_come_as_arrays(tmp_path):
     with fb.Loader(fb.Records(str(tmp_path)), batch_size=47, epochs=1, shuffle=False) as batches:
         batch = next(iter(batches))
     np.testing.assert_array_equal(batch["array"], np.concatenate([array, -array[:7]]))
+
+
+def test_compressed_arrays_are_unpacked(tmp_path):
+    rng = np.random.default_rng(2)
+    arrays = [{"x": rng.normal(size=(40, 5)), "n": np.arange(n + 1)} for n in range(6)]
+    for n, one in enumerate(arrays):
+        (np.savez_compressed if n % 2 else np.savez)(tmp_path / f"{n}.npz", **one)
+    assert fb.index(str(tmp_path))["format"] == "npz"
+    for shuffle in (False, True):
+        with fb.Loader(fb.Records(str(tmp_path)), batch_size=6, epochs=1, shuffle=shuffle) as batches:
+            batch = next(iter(batches))
+        for row, number in enumerate(batch["_sample"]):
+            for name, array in arrays[int(number)].items():
+                a, b = batch[f"{name}_offsets"][row : row + 2]
+                np.testing.assert_array_equal(np.load(io.BytesIO(bytes(batch[name][a:b]))), array)
 
 
 def example(**features):

@@ -52,6 +52,10 @@ std::string NamesOf(const PackSample& sample) {
 
 }  // namespace
 
+bool IsLabelField(std::string_view name) {
+  return name == "label" || name == "labels" || name == "cls" || name == "class";
+}
+
 std::string LowerAscii(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

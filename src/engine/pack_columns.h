@@ -46,6 +46,9 @@ class PackColumns {
 // The bytes of a number that is kept as text. kInvalidArgument: it is none of the type.
 Result<std::string> NumberFromText(std::string_view text, std::string_view dtype);
 
+// Whether a field of this name is the label, where a format has a place for it.
+bool IsLabelField(std::string_view name);
+
 std::string LowerAscii(std::string_view text);
 
 // Whether WebDataset reads a field of this name as an integer.

@@ -1,15 +1,13 @@
-// Samples as TFRecords of tf.train.Example, and as MXNet's and SageMaker's RecordIO.
+// Samples as TFRecords of tf.train.Example, and as MXNet's image records.
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 
 #include "engine/pack_columns.h"
 #include "engine/pack_target.h"
 #include "format/frames_writer.h"
 #include "format/little_endian.h"
-#include "format/sagemaker_writer.h"
 #include "format/tfrecord.h"
 
 namespace forebay::engine {
@@ -76,8 +74,6 @@ class TfRecordTarget : public PackTarget {
   const bool raw_;
 };
 
-bool IsLabel(std::string_view name) { return name == "label" || name == "cls" || name == "class"; }
-
 // Which of a sample's fields is what in an image record; none: there is no such.
 struct ImageFields {
   std::optional<size_t> image, label, id;
@@ -97,7 +93,7 @@ Result<ImageFields> FieldsOf(const PackSample& sample) {
     const bool image =
         field.dtype.empty() && std::ranges::find(kImages, field.name) != std::end(kImages);
     bool free = true;
-    if (IsLabel(field.name)) free = take(fields.label, i);
+    if (IsLabelField(field.name)) free = take(fields.label, i);
     if (image) free = take(fields.image, i);
     if (field.name == "id" && field.dtype == "int64") free = take(fields.id, i);
     if (!free) {
@@ -183,87 +179,6 @@ class ImageTarget : public PackTarget {
   const bool no_labels_;
 };
 
-class ProtobufShard : public FramesShard {
- public:
-  ProtobufShard(uint64_t bytes, bool raw, int64_t label_column)
-      : FramesShard(bytes), raw_(raw), label_column_(label_column) {}
-
-  Status Add(const PackSample& sample, std::vector<OutputField> fields) override {
-    if (raw_) return format::AppendRecordIo(fields.at(0).bytes, Multipart::kSageMaker, &bytes_);
-    scratch_.clear();
-    std::vector<format::SageMakerOutput> features, labels;
-    for (OutputField& field : fields) {
-      if (field.name == "csv") FB_RETURN_IF_ERROR(ReadRow(&field));
-      if (label_column_ >= 0) FB_RETURN_IF_ERROR(TakeLabel(&field, &labels));
-      (IsLabel(field.name) && label_column_ < 0 ? labels : features).push_back({std::move(field)});
-    }
-    // The one of a kind is called so by SageMaker's own readers and writers.
-    if (features.size() == 1) features[0].field.name = "values";
-    if (labels.size() == 1) labels[0].field.name = "values";
-    record_.clear();
-    FB_RETURN_IF_ERROR(format::AppendSageMakerRecord(std::move(features), std::move(labels),
-                                                     sample.key, &record_));
-    return format::AppendRecordIo(record_, Multipart::kSageMaker, &bytes_);
-  }
-
- private:
-  // Numbers between commas, as float32.
-  Status ReadRow(OutputField* field) {
-    std::string_view text = AsText(field->bytes);
-    std::vector<std::byte>& row = scratch_.emplace_back();
-    for (bool more = true; more;) {
-      const size_t comma = text.find(',');
-      more = comma != std::string_view::npos;
-      FB_ASSIGN_OR_RETURN(const std::string number,
-                          NumberFromText(text.substr(0, comma), "float32"));
-      format::Append(&row, AsBytes(number));
-      if (more) text.remove_prefix(comma + 1);
-    }
-    field->bytes = row;
-    field->dtype = "float32";
-    field->shape = {static_cast<int64_t>(row.size() / sizeof(float))};
-    return {};
-  }
-
-  // Of a row of numbers: one of them becomes the label.
-  Status TakeLabel(OutputField* field, std::vector<format::SageMakerOutput>* labels) {
-    const uint64_t each = format::BytesOfType(field->dtype);
-    const auto column = static_cast<uint64_t>(label_column_);
-    if (each == 0 || field->shape.size() > 1 || column >= field->bytes.size() / each) {
-      return Bad(fmt::format("field '{}' is no row of numbers with a column {}", field->name,
-                             label_column_));
-    }
-    const ByteView label = field->bytes.subspan(column * each, each);
-    std::vector<std::byte>& rest = scratch_.emplace_back();
-    format::Append(&rest, field->bytes.first(column * each));
-    format::Append(&rest, field->bytes.subspan((column + 1) * each));
-    labels->push_back({{.name = "label", .bytes = label, .dtype = field->dtype, .shape = {1}}});
-    field->bytes = rest;
-    field->shape = {static_cast<int64_t>(rest.size() / each)};
-    return {};
-  }
-
-  const bool raw_;
-  const int64_t label_column_;
-  std::deque<std::vector<std::byte>> scratch_;
-  std::vector<std::byte> record_;
-};
-
-class ProtobufTarget : public PackTarget {
- public:
-  ProtobufTarget(bool raw, int64_t label_column)
-      : PackTarget("recordio-protobuf", ".pbr"), raw_(raw), label_column_(label_column) {}
-
-  Result<uint64_t> Plan(const PackSample& sample) override { return AboutBytes(sample); }
-  Result<std::unique_ptr<PackShard>> Begin(uint64_t bytes) const override {
-    return std::make_unique<ProtobufShard>(bytes, raw_, label_column_);
-  }
-
- private:
-  const bool raw_;
-  const int64_t label_column_;
-};
-
 }  // namespace
 
 std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw) {
@@ -271,9 +186,6 @@ std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw) {
 }
 std::unique_ptr<PackTarget> MakeImageTarget(bool no_labels) {
   return std::make_unique<ImageTarget>(no_labels);
-}
-std::unique_ptr<PackTarget> MakeProtobufTarget(bool raw, int64_t label_column) {
-  return std::make_unique<ProtobufTarget>(raw, label_column);
 }
 
 }  // namespace forebay::engine

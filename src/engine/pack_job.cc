@@ -142,6 +142,7 @@ std::string PackJob::Identity() const {
   std::string text =
       fmt::format("1\n{}\n{}\n{}\n{}\n{}\n{}\n", source_->id(), options_.to, options_.shard_bytes,
                   options_.keys, options_.labels, options_.label_column);
+  text += fmt::format("{} {}\n", options_.sparse_columns, options_.zero_based);
   for (const std::string& column : options_.columns) text += column + "\n";
   return HashBytes(AsBytes(text)).ToHex().substr(0, 16);
 }
@@ -313,7 +314,7 @@ Result<std::unique_ptr<PackShard>> PackJob::Fill(uint64_t shard) {
   return made;
 }
 
-Result<std::vector<std::byte>> PackJob::CatalogOf(uint64_t shard,
+Result<std::vector<std::byte>> PackJob::CatalogOf(uint64_t shard, uint64_t records,
                                                   const std::vector<std::byte>& bytes,
                                                   const catalog::FileEntry& entry) const {
   catalog::RecordsWriter writer(to_uri_, format_.name, format_.options);
@@ -328,10 +329,10 @@ Result<std::vector<std::byte>> PackJob::CatalogOf(uint64_t shard,
   const Status status = format_.scan(
       written, [&writer](const format::FoundRecord& record) { return writer.Add(record); },
       &scanned);
-  if (!status.ok() || scanned.records != shards_[shard].samples) {
+  if (!status.ok() || scanned.records != records) {
     return Status(Code::kInternal,
-                  fmt::format("{} was made of {} samples and reads as {}: {}", entry.key,
-                              shards_[shard].samples, scanned.records, status.ToString()));
+                  fmt::format("{} was made of {} records and reads as {}: {}", entry.key, records,
+                              scanned.records, status.ToString()));
   }
   catalog::RecordsPartHead head{.whole = id_,
                                 .part = shard,
@@ -349,7 +350,8 @@ Result<std::vector<std::byte>> PackJob::CatalogOf(uint64_t shard,
 Status PackJob::Store(uint64_t shard, const PackShard& made, const std::vector<std::byte>& bytes) {
   const std::string name = ShardName(shard);
   // Before anything is stored: what cannot be read back is never seen.
-  FB_RETURN_IF_ERROR(CatalogOf(shard, bytes, {name, bytes.size(), "", ""}).status());
+  const uint64_t records = made.records().value_or(shards_[shard].samples);
+  FB_RETURN_IF_ERROR(CatalogOf(shard, records, bytes, {name, bytes.size(), "", ""}).status());
   store::PutRequest put;
   put.key = to_prefix_ + name;
   put.body = {bytes};
@@ -363,7 +365,7 @@ Status PackJob::Store(uint64_t shard, const PackShard& made, const std::vector<s
     FB_RETURN_IF_ERROR(Put(to_prefix_ + SidecarName(shard), {text.begin(), text.end()}));
   }
   FB_ASSIGN_OR_RETURN(const std::vector<std::byte> marker,
-                      CatalogOf(shard, bytes, {name, bytes.size(), stored.etag, ""}));
+                      CatalogOf(shard, records, bytes, {name, bytes.size(), stored.etag, ""}));
   return Put(MarkerKey(shard), marker);
 }
 

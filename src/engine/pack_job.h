@@ -53,7 +53,8 @@ class PackJob {
   Result<std::unique_ptr<PackShard>> Fill(uint64_t shard);
   Status Store(uint64_t shard, const PackShard& made, const std::vector<std::byte>& bytes);
   // Reads it as an index does, and so proves that it can be read.
-  Result<std::vector<std::byte>> CatalogOf(uint64_t shard, const std::vector<std::byte>& bytes,
+  Result<std::vector<std::byte>> CatalogOf(uint64_t shard, uint64_t records,
+                                           const std::vector<std::byte>& bytes,
                                            const catalog::FileEntry& entry) const;
   Status Put(const std::string& key, const std::vector<std::byte>& bytes) const;
   // For a moment; whether nothing is left to do.

@@ -11,10 +11,10 @@
 #include "catalog/listing.h"
 #include "catalog/records_builder.h"
 #include "engine/index_records.h"
-#include "feed/table_samples.h"
 #include "engine/open_catalog.h"
 #include "engine/pack_columns.h"
 #include "engine/record_formats.h"
+#include "feed/table_samples.h"
 #include "format/tar.h"
 
 namespace forebay::engine {
@@ -104,6 +104,7 @@ class RecordsSource : public PackSource {
   RecordsSource(std::string format, std::shared_ptr<const RecordsCatalog> records)
       : PackSource(std::move(format)), records_(std::move(records)) {
     using RecordIo = format::RecordIoOptions;
+    if (this->format() == "npz") kind_ = format::Kind::kNpz;
     if (this->format() == "tfrecord") kind_ = format::Kind::kTfRecord;
     if (!this->format().starts_with("recordio")) return;
     kind_ = format::Kind::kRecordIo;
@@ -118,7 +119,15 @@ class RecordsSource : public PackSource {
     FB_ASSIGN_OR_RETURN(sample->key, records_->KeyOf(cursor->position));
     for (const catalog::RecordField& field : record.fields) {
       const catalog::FieldInfo& info = records_->fields()[field.field];
-      sample->fields.push_back({.name = info.name,
+      if (format() == "npy" && info.dtype.empty()) {
+        return Status(
+            Code::kUnimplemented,
+            "rows of these arrays are not packed: their types are not all one of bool, "
+            "uint8, int32, int64, float16, float32 and float64 in little-endian, or their "
+            "shapes differ");
+      }
+      sample->fields.push_back({.name = info.name + (format() == "npz" ? ".npy" : ""),
+                                .origin = info.name,
                                 .object = record.shard,
                                 .range = field.range,
                                 .bytes = field.bytes,
@@ -168,10 +177,21 @@ Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCat
       std::make_unique<RecordsSource>(std::move(name), std::move(records)));
 }
 
+Status CheckFormat(const std::string& name) {
+  if (name != "parquet") return {};
+  return Status(
+      Code::kUnimplemented,
+      "Parquet is trained from as it is, and no source of packing: its values lie in pages "
+      "of many rows");
+}
+
 Result<std::unique_ptr<PackSource>> FromCatalog(const IndexJob& job, const std::string& catalog) {
   FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(catalog));
   auto records = ReadRecordsCatalog(*job.stores, uri);
-  if (records.ok()) return OverRecords(*std::move(records));
+  if (records.ok()) {
+    FB_RETURN_IF_ERROR(CheckFormat((*records)->format()));
+    return OverRecords(*std::move(records));
+  }
   if (records.code() != Code::kInvalidArgument) return std::move(records).status();
   FB_ASSIGN_OR_RETURN(auto files, ReadFilesCatalog(*job.stores, uri));
   return OverFiles(std::move(files));
@@ -191,6 +211,7 @@ Result<std::unique_ptr<PackSource>> IndexedFiles(const IndexJob& job,
 // A shard that is damaged, or none, ends it: what is packed is all of it.
 Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const std::string& name,
                                                    PackSource::LeftOut* left_out) {
+  FB_RETURN_IF_ERROR(CheckFormat(name));
   FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
   catalog::RecordsReport built;
   auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format,

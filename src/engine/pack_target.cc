@@ -23,7 +23,8 @@ Result<std::unique_ptr<PackTarget>> PackTarget::Make(const PackOptions& options,
   if (options.to == "mds") return MakeMdsTarget();
   if (options.to == "tfrecord") return MakeTfRecordTarget(raw);
   if (options.to == "recordio-image") return MakeImageTarget(options.labels == "none");
-  if (options.to == "recordio-protobuf") return MakeProtobufTarget(raw, options.label_column);
+  if (options.to == "recordio-protobuf")
+    return MakeProtobufTarget(raw, source_format == "npz", options);
   return Status(Code::kInvalidArgument,
                 fmt::format("pack to '{}': {}", options.to, fmt::join(PackFormatNames(), ", ")));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class PackShard {
   // `fields`: the sample's, with their bytes.
   virtual Status Add(const PackSample& sample, std::vector<format::OutputField> fields) = 0;
   virtual Result<std::vector<std::byte>> Finish() = 0;
+  // That the samples have become; none: one of each.
+  virtual std::optional<uint64_t> records() const { return std::nullopt; }
   // Of what lies beside it; "": nothing does. After Finish.
   virtual std::string Sidecar() const { return ""; }
 };
@@ -68,6 +71,7 @@ std::unique_ptr<PackTarget> MakeMdsTarget();
 // `raw`: a sample's one field is a record already.
 std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw);
 std::unique_ptr<PackTarget> MakeImageTarget(bool no_labels);
-std::unique_ptr<PackTarget> MakeProtobufTarget(bool raw, int64_t label_column);
+// `arrays`: a sample is the arrays of an .npz, whose rows are records.
+std::unique_ptr<PackTarget> MakeProtobufTarget(bool raw, bool arrays, const PackOptions& options);
 
 }  // namespace forebay::engine

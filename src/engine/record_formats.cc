@@ -155,6 +155,23 @@ Result<RecordFormat> TokensOf(const std::string& type) {
   return format;
 }
 
+// Lines that all are records: of CSV without names of columns, of LIBSVM.
+Known BareLines(std::string name, std::string kept_as, std::string options, char quote) {
+  RecordFormat format{.name = kept_as, .options = std::move(options)};
+  format.scan = [kept_as, quote](const Shard& shard, const OnRecord& on_record,
+                                 ScanReport* report) {
+    format::CsvOptions csv;
+    csv.header = false;
+    csv.quote = quote;
+    const auto named = [&](format::FoundRecord record) {
+      for (format::FoundField& field : record.fields) field.name = kept_as;
+      return on_record(std::move(record));
+    };
+    return format::ScanCsv(shard, csv, named, report);
+  };
+  return {std::move(name), Kind::kCsv, false, std::move(format)};
+}
+
 std::vector<Known> MakeAll() {
   using Multipart = format::RecordIoOptions::Multipart;
   using Payload = format::RecordIoOptions::Payload;
@@ -168,6 +185,8 @@ std::vector<Known> MakeAll() {
   known.push_back({"mds", Kind::kMds, true, {.name = "mds", .scan = ScanColumns}});
   known.push_back(Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl));
   known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv));
+  known.push_back(BareLines("csv-no-header", "csv", "header=none", '"'));
+  known.push_back(BareLines("libsvm", "libsvm", "", '\0'));
   known.push_back(Plain<format::LitDataOptions, format::ScanLitData>("litdata", Kind::kLitData));
   known.push_back({"npy", Kind::kNpy, true, {.name = "npy", .scan = ScanRows}});
   known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
@@ -175,9 +194,11 @@ std::vector<Known> MakeAll() {
       {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
   known.push_back({"tokens", Kind::kLlmcTokens, true, {.name = "tokens"}});
   for (Known& one : known) {
-    one.format.is_shard = [kind = one.kind](const Shard& shard) -> Result<bool> {
+    // Lines without quotes and commas look like nothing.
+    const bool text = one.name == "libsvm";
+    one.format.is_shard = [kind = one.kind, text](const Shard& shard) -> Result<bool> {
       FB_ASSIGN_OR_RETURN(const Kind found, KindOf(shard));
-      return found == kind;
+      return found == kind || (text && found == Kind::kUnknown);
     };
   }
   return known;

@@ -11,6 +11,7 @@
 #include "format/recordio.h"
 #include "format/tfrecord.h"
 #include "format/tokens.h"
+#include "format/zip.h"
 
 namespace forebay::feed {
 namespace {
@@ -28,6 +29,13 @@ Result<ByteView> AsItIs(const catalog::RecordEntry&, const catalog::RecordField&
 Result<ByteView> OfTfRecord(const catalog::RecordEntry&, const catalog::RecordField& field,
                             const std::string&, ByteView range, std::vector<std::byte>&) {
   return format::OpenTfRecord(range, {.shard = "", .offset = field.range.offset});
+}
+
+// A compressed array of an .npz.
+Result<ByteView> OfNpz(const catalog::RecordEntry&, const catalog::RecordField& field,
+                       const std::string&, ByteView range, std::vector<std::byte>& scratch) {
+  return format::OpenZipMember(range, field.bytes, &scratch,
+                               {.shard = "", .offset = field.range.offset});
 }
 
 // The fields of a record of one part are ranges of their own.
@@ -216,8 +224,10 @@ constexpr Known kKnown[] = {
     {"mds", "", AsItIs},
     {"jsonl", "", AsItIs},
     {"csv", "", AsItIs},
+    {"csv", "header=none", AsItIs},
+    {"libsvm", "", AsItIs},
     {"npy", "", AsItIs},
-    {"npz", "", AsItIs},
+    {"npz", "", OfNpz},
     {"litdata", "", AsItIs},
     {kTokensFormat, "", AsItIs},
 };

@@ -11,6 +11,7 @@
 #include "format/npy.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
+#include "format/zip.h"
 
 namespace forebay::format {
 namespace {
@@ -93,6 +94,8 @@ Result<ByteView> OpenField(Kind kind, const ContainerOptions& options, std::stri
   ByteView opened = fetched;
   if (kind == Kind::kTfRecord) {
     FB_ASSIGN_OR_RETURN(opened, OpenTfRecord(fetched, place));
+  } else if (kind == Kind::kNpz) {
+    FB_ASSIGN_OR_RETURN(opened, OpenZipMember(fetched, bytes, scratch, place));
   } else if (kind == Kind::kRecordIo && fetched.size() != bytes) {
     FB_ASSIGN_OR_RETURN(opened, OpenParts(options, field, fetched, scratch, place));
   }

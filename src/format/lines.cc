@@ -72,6 +72,7 @@ class LinesScan {
         FB_RETURN_IF_ERROR(TakeTail(&taken));
         if (!taken) return {};
       }
+      if (!blank_ && is_header) FB_RETURN_IF_ERROR(LookAtHeader());
       if (!blank_ && !is_header) FB_RETURN_IF_ERROR(Deliver());
       if (!blank_) is_header = false;
       start_ = next_;
@@ -145,6 +146,22 @@ class LinesScan {
     // Only the last line's brackets are looked at: the one whose end is not found.
     if (kind_.json && !whole_) balance_.Add(text);
     crc_ = ExtendCrc32c(crc_, bytes.first(bytes.size() - (last_ == '\r' ? 1 : 0)));
+  }
+
+  // Names of columns are no numbers: then it is a record, most likely, that is about to be lost.
+  Status LookAtHeader() {
+    constexpr uint64_t kLooked = 4096;
+    constexpr std::string_view kOfNumbers = "+-.0123456789eE, \t\r";
+    const uint64_t size = std::min(end_ - start_, kLooked);
+    FB_ASSIGN_OR_RETURN(const ByteView line, window_.At(start_, size, "the first line"));
+    const std::string_view text = AsText(line);
+    if (text.find_first_not_of(kOfNumbers) == std::string_view::npos &&
+        text.find_first_of("0123456789") != std::string_view::npos) {
+      report_->Note(start_,
+                    "the first line, which should name the columns, holds numbers alone; "
+                    "csv-no-header takes it as a record");
+    }
+    return {};
   }
 
   // A last line without its end.

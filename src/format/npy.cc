@@ -8,6 +8,7 @@
 #include "base/crc32.h"
 #include "base/crc32c.h"
 #include "format/foreign.h"
+#include "format/inflate.h"
 #include "format/little_endian.h"
 #include "format/window.h"
 #include "format/zip.h"
@@ -294,6 +295,9 @@ Status ScanNpy(const Shard& shard, const NpyOptions& options, const OnRecord& on
 
 namespace {
 
+constexpr uint16_t kStored = 0;
+constexpr uint16_t kDeflated = 8;
+
 // The checksum that the zip holds is verified, where the bytes are read; ours is returned.
 Result<std::optional<uint32_t>> Checksums(Window* window, const ZipMember& member) {
   if (member.data.size() > Window::kBytes) return std::optional<uint32_t>();
@@ -307,6 +311,56 @@ Result<std::optional<uint32_t>> Checksums(Window* window, const ZipMember& membe
   return Damaged(window->PlaceAt(member.data.offset),
                  fmt::format("data with the checksum {:08x}", member.crc32),
                  fmt::format("{:08x}", crc32));
+}
+
+// The array must be all there is in the member.
+Status CheckArray(ByteView head, uint64_t size, const Place& place) {
+  FB_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(head, place));
+  if (header.data_offset + header.data_bytes == size) return {};
+  return Damaged(place, fmt::format("an array of {} bytes", header.data_bytes),
+                 fmt::format("{}", size - header.data_offset));
+}
+
+Result<FoundField> StoredArray(Window* window, const ZipMember& member) {
+  FB_ASSIGN_OR_RETURN(ByteView head, window->AtLeast(member.data.offset, kMaxNpyHeadBytes));
+  head = head.first(std::min<uint64_t>(head.size(), member.data.size()));
+  FB_RETURN_IF_ERROR(CheckArray(head, member.data.size(), window->PlaceAt(member.data.offset)));
+  FB_ASSIGN_OR_RETURN(const auto crc, Checksums(window, member));
+  return FoundField{.name = "", .range = member.data, .bytes = member.data.size(), .crc32c = crc};
+}
+
+// All of it is unpacked once, a piece at a time. Its range begins with its header, by which it is
+// known for what it is.
+Result<FoundField> DeflatedArray(Window* window, const ZipMember& member) {
+  const Place place = window->PlaceAt(member.data.offset);
+  FB_ASSIGN_OR_RETURN(Inflater inflater, Inflater::Make(member.data.size(), member.size, place));
+  FoundField field{.range = {member.header, member.data.end}, .bytes = member.size};
+  std::vector<std::byte> head;
+  uint32_t crc32 = 0;
+  uint32_t crc32c = 0;
+  const auto take = [&](ByteView bytes) {
+    crc32 = ExtendCrc32(crc32, bytes);
+    const size_t more = std::min<size_t>(bytes.size(), kMaxNpyHeadBytes - head.size());
+    head.insert(head.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(more));
+  };
+  uint64_t at = field.range.offset;
+  Status status;
+  FB_RETURN_IF_ERROR(window->ForEach(field.range, [&](ByteView bytes) {
+    crc32c = ExtendCrc32c(crc32c, bytes);
+    const uint64_t in_header = member.data.offset - std::min(member.data.offset, at);
+    at += bytes.size();
+    const ByteView packed = bytes.subspan(std::min<uint64_t>(in_header, bytes.size()));
+    if (status.ok()) status = inflater.Take(packed, take);
+  }));
+  FB_RETURN_IF_ERROR(status);
+  FB_RETURN_IF_ERROR(inflater.End());
+  if (crc32 != member.crc32) {
+    return Damaged(place, fmt::format("data with the checksum {:08x}", member.crc32),
+                   fmt::format("{:08x}", crc32));
+  }
+  if (field.range.size() <= Window::kBytes) field.crc32c = crc32c;
+  FB_RETURN_IF_ERROR(CheckArray(head, member.size, place));
+  return field;
 }
 
 }  // namespace
@@ -323,21 +377,17 @@ Status ScanNpz(const Shard& shard, const OnRecord& on_record, ScanReport* report
       continue;
     }
     name.remove_suffix(4);
-    if (member.method != 0) {
-      return Refused(place, "a compressed array: save it with numpy.savez");
-    }
-    FB_ASSIGN_OR_RETURN(ByteView head, window.AtLeast(member.data.offset, kMaxNpyHeadBytes));
-    head = head.first(std::min<uint64_t>(head.size(), member.data.size()));
-    FB_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(head, place));
-    if (header.data_offset + header.data_bytes != member.data.size()) {
-      return Damaged(place, fmt::format("an array of {} bytes", header.data_bytes),
-                     fmt::format("{}", member.data.size() - header.data_offset));
+    if (member.method != kStored && member.method != kDeflated) {
+      return Refused(place, fmt::format("an array compressed by method {}", member.method));
     }
     for (const FoundField& other : record.fields) {
       if (other.name == name) return Damaged(place, "each array once", "a name twice");
     }
-    FB_ASSIGN_OR_RETURN(const auto crc, Checksums(&window, member));
-    record.fields.push_back({std::string(name), member.data, member.data.size(), crc});
+    FB_ASSIGN_OR_RETURN(FoundField field, member.method == kStored
+                                              ? StoredArray(&window, member)
+                                              : DeflatedArray(&window, member));
+    field.name = name;
+    record.fields.push_back(std::move(field));
   }
   if (record.fields.empty()) {
     report->Note(0, "there are no arrays");

@@ -39,7 +39,8 @@ Status ScanNpy(const Shard& shard, const NpyOptions& options, const OnRecord& on
                ScanReport* report);
 
 // The one record is the file, its fields the arrays by their names (without .npy), each a whole
-// .npy file. Members have to be stored, not compressed.
+// .npy file. A stored one's range is the file's bytes, a deflated one's begins with the member's
+// header: OpenZipMember (format/zip.h) tells them apart and unpacks.
 Status ScanNpz(const Shard& shard, const OnRecord& on_record, ScanReport* report);
 
 }  // namespace forebay::format

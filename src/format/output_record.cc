@@ -72,6 +72,11 @@ uint64_t BytesOfType(std::string_view dtype) {
   return type == nullptr ? 0 : type->bytes;
 }
 
+std::string_view KnownType(std::string_view dtype) {
+  const NumberType* type = Find(dtype);
+  return type == nullptr ? "" : type->name;
+}
+
 Result<std::vector<int64_t>> IntegersOf(const OutputField& field) {
   std::vector<int64_t> numbers;
   if (TakeSmall(field, &numbers)) return numbers;

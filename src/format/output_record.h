@@ -22,6 +22,8 @@ struct OutputField {
 
 // What a number of this type takes; 0: none that is known.
 uint64_t BytesOfType(std::string_view dtype);
+// The same name, which lives for ever; "" where there is no such type.
+std::string_view KnownType(std::string_view dtype);
 // Every number of a field as an int64. kInvalidArgument: no integers, or one that does not fit.
 Result<std::vector<int64_t>> IntegersOf(const OutputField& field);
 // Every number as a float32, where that keeps it: of float32, float16 and small integers.

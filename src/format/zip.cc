@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/crc32.h"
 #include "format/damage.h"
+#include "format/inflate.h"
 #include "format/little_endian.h"
 #include "format/window.h"
 
@@ -198,10 +200,32 @@ Status FindData(Window* window, uint64_t limit, Entry* entry) {
     }
   }
   entry->member.data = *data;
+  entry->member.header = entry->local;
   return {};
 }
 
 }  // namespace
+
+Result<ByteView> OpenZipMember(ByteView fetched, uint64_t bytes, std::vector<std::byte>* scratch,
+                               const Place& place) {
+  if (fetched.size() < kLocalBytes || Load<uint32_t>(fetched) != kLocalMark) return fetched;
+  const uint64_t head = kLocalBytes + Load<uint16_t>(fetched, 26) + Load<uint16_t>(fetched, 28);
+  if (head > fetched.size()) return Truncated(place, "a header", head, fetched.size());
+  const ByteView packed = fetched.subspan(head);
+  FB_ASSIGN_OR_RETURN(Inflater inflater, Inflater::Make(packed.size(), bytes, place));
+  scratch->clear();
+  scratch->reserve(bytes);
+  FB_RETURN_IF_ERROR(inflater.Take(packed, [scratch](ByteView piece) {
+    scratch->insert(scratch->end(), piece.begin(), piece.end());
+  }));
+  FB_RETURN_IF_ERROR(inflater.End());
+  const bool crc_behind = (Load<uint16_t>(fetched, 6) & kSizesBehind) != 0;
+  const auto said = Load<uint32_t>(fetched, 14);
+  const uint32_t is = ExtendCrc32(0, *scratch);
+  if (crc_behind || said == is) return ByteView(*scratch);
+  return Damaged(place, fmt::format("data with the checksum {:08x}", said),
+                 fmt::format("{:08x}", is));
+}
 
 Result<std::vector<ZipMember>> ReadZip(const Shard& shard, ScanReport* report) {
   FB_ASSIGN_OR_RETURN(const Directory directory, FindDirectory(shard, report));
