@@ -168,6 +168,7 @@ class RunLoader : public Loader {
   std::vector<int64_t> skips_;
   std::set<uint64_t> replaced_;  // samples of all sources, as first_of_source numbers them
   order::OrderDigest digest_;
+  std::vector<order::Place> places_;  // scratch of Advance
   uint64_t content_ = 0;
   bool waiting_ = false;  // the consumer has come for the next batch
   bool head_posted_ = false;
@@ -385,7 +386,12 @@ void RunLoader::Advance(uint64_t global_samples) {
     for (const uint64_t sample : supplied_.front().samples) digest_.Add({0, sample, epoch_});
     supplied_.pop_front();
   } else {
-    for (uint64_t i = 0; i < global_samples; ++i) digest_.Add(order_->At(epoch_, position_ + i));
+    constexpr uint64_t kAtOnce = 4096;
+    for (uint64_t done = 0; done < global_samples; done += places_.size()) {
+      places_.resize(std::min(kAtOnce, global_samples - done));
+      order_->AtEach(epoch_, position_ + done, places_);
+      for (const order::Place& place : places_) digest_.Add(place);
+    }
   }
   position_ += global_samples;
   ++step_;

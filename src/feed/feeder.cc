@@ -259,8 +259,9 @@ Feeder::Targets Feeder::TargetsOf(const Slot& slot, const DecodeUnit& unit) cons
                                   .sample = row.place.sample,
                                   .occurrence = row.pad ? 1U : 0U},
                      .late = slot.group->late.get()};
-    const auto aside = slot.group->aside.find(row.row);
-    if (aside == slot.group->aside.end()) {
+    const auto& asides = slot.group->aside;
+    const auto aside = asides.empty() ? asides.end() : asides.find(row.row);
+    if (aside == asides.end()) {
       target.block = ready.block.get();
       target.layout = slot.work->layout.get();
       target.row = row.row;

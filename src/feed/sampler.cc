@@ -82,15 +82,14 @@ void Sampler::OpenBatch(uint64_t rows) {
 }
 
 void Sampler::PlanBatch(uint64_t rows) {
-  std::vector<SampleRow> placed;
+  const std::vector<SampleRow> placed = PlaceRows(rows);
   std::vector<uint64_t> samples;
-  for (uint64_t row = 0; row < rows; ++row) {
-    placed.push_back(PlaceRow(row));
-    samples.push_back(placed.back().sample);
-  }
+  samples.reserve(rows);
+  for (const SampleRow& row : placed) samples.push_back(row.sample);
   std::vector<std::shared_ptr<SampleWork>> works;
   for (const std::vector<uint32_t>& group : dataset_.Together(samples)) {
     works.push_back(NewWork());
+    works.back()->rows.reserve(group.size());
     for (const uint32_t row : group) works.back()->rows.push_back(placed[row]);
     planned_.push_back(Finish(works.back()));
   }
@@ -164,6 +163,29 @@ SampleRow Sampler::PlaceRow(uint64_t row) {
     placed.pad = at.pad;
   }
   placed.sample = SampleOf(placed.place);
+  return placed;
+}
+
+// All of a batch, as PlaceRow says.
+std::vector<SampleRow> Sampler::PlaceRows(uint64_t rows) {
+  std::vector<SampleRow> placed;
+  placed.reserve(rows);
+  uint64_t row = 0;
+  if (!options_.external) {
+    const uint64_t samples = order_.EpochSamples(epoch_);
+    const order::Row first = order::RowOf(*slice_, samples, 0);
+    // Those that are no pads follow one another.
+    const uint64_t own = slice_->global_samples - std::min(slice_->offset, slice_->global_samples);
+    places_.resize(first.pad ? 0 : std::min(rows, own));
+    order_.AtEach(epoch_, first.position, places_);
+    for (; row < places_.size(); ++row) {
+      placed.push_back({.sample = SampleOf(places_[row]),
+                        .place = places_[row],
+                        .position = first.position + row,
+                        .row = row});
+    }
+  }
+  for (; row < rows; ++row) placed.push_back(PlaceRow(row));
   return placed;
 }
 

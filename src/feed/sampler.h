@@ -80,6 +80,7 @@ class Sampler : public plan::ScheduleSource {
   void AnnounceAhead();
   std::shared_ptr<SampleWork> NewWork() const;  // of this batch, without rows
   SampleRow PlaceRow(uint64_t row);
+  std::vector<SampleRow> PlaceRows(uint64_t rows);
   plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
   void PlanBatch(uint64_t rows);
   void Plan(SampleWork& work, plan::WorkItem& item) const;
@@ -92,8 +93,9 @@ class Sampler : public plan::ScheduleSource {
   Options options_;
   uint64_t epoch_ = 0;
   uint64_t position_ = 0;
-  const bool ragged_;         // some array is
-  const bool planned_ahead_;  // a batch is planned before its first item is handed out
+  const bool ragged_;                 // some array is
+  const bool planned_ahead_;          // a batch is planned before its first item is handed out
+  std::vector<order::Place> places_;  // scratch
   std::optional<order::BatchSlice> slice_;
   std::deque<SuppliedBatch> supplied_;
   uint64_t row_ = 0;

@@ -14,55 +14,49 @@ namespace {
 
 using format::ParquetValues;
 
-// `rows`: of `column`.
-struct Gather {
-  const DecodedColumn& column;
+// A row's value in a decoded column; `row`: of the row group.
+ByteView ValueOf(const DecodedColumn& column, uint64_t row) {
+  const ParquetValues& values = column.values;
+  const uint64_t i = row - column.first_row;
+  if (!values.offsets.empty()) {
+    return ByteView(values.values)
+        .subspan(values.offsets[i], values.offsets[i + 1] - values.offsets[i]);
+  }
+  const uint64_t width = values.values.size() / values.rows;
+  return ByteView(values.values).subspan(i * width, width);
+}
+
+// Rows of pieces: where they lie.
+struct Wanted {
+  std::span<const std::shared_ptr<const DecodedPiece>> pieces;
+  std::span<const uint32_t> piece_of;
   std::span<const uint64_t> rows;
-  ByteView Of(size_t i) const {
-    const ParquetValues& values = column.values;
-    const uint64_t row = rows[i] - column.first_row;
-    if (!values.offsets.empty()) {
-      return ByteView(values.values)
-          .subspan(values.offsets[row], values.offsets[row + 1] - values.offsets[row]);
-    }
-    const uint64_t width = values.values.size() / values.rows;
-    return ByteView(values.values).subspan(row * width, width);
+  const DecodedColumn& ColumnOf(size_t i, size_t leaf) const {
+    return pieces[piece_of[i]]->columns[leaf];
   }
 };
 
+// Of one column in a piece.
+struct Start {
+  const std::byte* values = nullptr;
+  uint64_t first_row = 0;
+};
+
 template <size_t width>
-void CopyRows(const Gather& from, std::byte* to, std::span<const RowTarget> targets) {
-  const std::byte* values = from.column.values.values.data();
-  const uint64_t first = from.column.first_row;
+void CopyRows(const Wanted& from, std::span<const Start> starts, std::byte* to,
+              std::span<const RowTarget> targets) {
   for (size_t i = 0; i < targets.size(); ++i) {
-    std::memcpy(to + targets[i].row * width, values + (from.rows[i] - first) * width, width);
+    const Start& start = starts[from.piece_of[i]];
+    std::memcpy(to + targets[i].row * width,
+                start.values + (from.rows[i] - start.first_row) * width, width);
   }
 }
 
-// All rows of one batch's block, of values that have one size.
-bool CopyFixed(const Gather& from, size_t array, std::span<const RowTarget> targets) {
-  const BatchLayout* layout = targets[0].layout;
-  std::byte* block = targets[0].block;
-  for (const RowTarget& target : targets) {
-    if (target.layout != layout || target.block != block) return false;
-  }
-  std::byte* to = block + layout->FirstOf(array);
-  switch (from.column.values.values.size() / from.column.values.rows) {
-    case 1:
-      CopyRows<1>(from, to, targets);
-      return true;
-    case 2:
-      CopyRows<2>(from, to, targets);
-      return true;
-    case 4:
-      CopyRows<4>(from, to, targets);
-      return true;
-    case 8:
-      CopyRows<8>(from, to, targets);
-      return true;
-    default:
-      return false;
-  }
+// Whether all go into one batch's block.
+bool OneBlock(std::span<const RowTarget> targets) {
+  return std::ranges::all_of(targets, [&](const RowTarget& target) {
+    return target.layout == targets[0].layout && target.block == targets[0].block;
+  });
 }
 
 }  // namespace
@@ -75,68 +69,131 @@ class TableSamples::Decoder : public SampleDecoder {
         fields_(samples.inputs_.size()) {}
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const RowTarget> rows, size_t* bad_row) override {
-    (void)unit;  // there is one
+                std::span<const RowTarget> targets, size_t* bad_row) override {
     *bad_row = 0;
-    const Rows& wanted = *static_cast<const Rows*>(plan.detail.get());
-    std::shared_ptr<const DecodedPiece> piece = wanted.decoded;
-    if (!piece) {
-      const auto decode = [&](size_t leaf, DecodedColumn* out) {
-        return samples_.DecodeLeaf(samples_.table_[wanted.piece], leaf, bytes, out);
-      };
-      FB_ASSIGN_OR_RETURN(piece, samples_.pieces_->Get(wanted.piece, decode));
+    const Rows& rows = *static_cast<const Rows*>(plan.detail.get());
+    const size_t first = plan.units[unit].first_row;
+    FB_RETURN_IF_ERROR(OpenPieces(rows, first, targets.size(), bytes, bad_row));
+    const Wanted wanted{pieces_, std::span(rows.part_of).subspan(first, targets.size()),
+                        std::span(rows.rows).subspan(first, targets.size())};
+    Status status = Deliver(wanted, targets, bad_row);
+    if (samples_.late_) {
+      for (auto& piece : pieces_) targets[0].late->Keep(std::move(piece));
     }
-    FB_RETURN_IF_ERROR(CheckNulls(*piece, wanted, bad_row));
-    if (samples_.late_) rows[0].late->Keep(piece);
-    return samples_.plain_ ? Copy(*piece, wanted, rows) : RunChain(*piece, wanted, rows, bad_row);
+    pieces_.clear();  // whoever is idle holds none
+    return status;
   }
 
  private:
-  Status CheckNulls(const DecodedPiece& piece, const Rows& wanted, size_t* bad_row) const {
-    for (size_t k = 0; k < samples_.leaves_.size(); ++k) {
-      const DecodedColumn& column = piece.columns[k];
-      const Leaf& leaf = samples_.leaves_[k];
-      if (column.values.valid.empty() || leaf.nulls) continue;
-      for (size_t i = 0; i < wanted.rows.size(); ++i) {
-        if (column.values.valid[wanted.rows[i] - column.first_row] != 0) continue;
+  // Sets pieces_.
+  Status OpenPieces(const Rows& rows, size_t first, size_t count, const UnitBytes& bytes,
+                    size_t* bad_row) {
+    pieces_.clear();
+    for (size_t part = 0; part < rows.parts.size(); ++part) {
+      pieces_.push_back(rows.parts[part].decoded);
+      if (pieces_.back()) continue;
+      const size_t number = rows.parts[part].piece;
+      const auto decode = [&](size_t leaf, DecodedColumn* out) {
+        return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, out);
+      };
+      auto piece = samples_.pieces_->Get(number, decode);
+      if (piece.ok()) {
+        pieces_.back() = *std::move(piece);
+        continue;
+      }
+      const auto of_unit = std::span(rows.part_of).subspan(first, count);
+      const auto bad = std::ranges::find(of_unit, static_cast<uint32_t>(part));
+      if (bad == of_unit.end()) continue;  // of another unit's rows
+      *bad_row = static_cast<size_t>(bad - of_unit.begin());
+      pieces_.clear();
+      return std::move(piece).status();
+    }
+    return {};
+  }
+
+  Status Deliver(const Wanted& wanted, std::span<const RowTarget> targets, size_t* bad_row) {
+    FB_RETURN_IF_ERROR(CheckNulls(wanted, bad_row));
+    return samples_.plain_ ? Copy(wanted, targets) : RunChain(wanted, targets, bad_row);
+  }
+
+  Status CheckNulls(const Wanted& wanted, size_t* bad_row) const {
+    for (size_t leaf = 0; leaf < samples_.leaves_.size(); ++leaf) {
+      if (samples_.leaves_[leaf].nulls) continue;
+      const bool some = std::ranges::any_of(wanted.pieces, [&](const auto& piece) {
+        return piece && !piece->columns[leaf].values.valid.empty();
+      });
+      for (size_t i = 0; some && i < wanted.rows.size(); ++i) {
+        const DecodedColumn& column = wanted.ColumnOf(i, leaf);
+        const std::vector<uint8_t>& valid = column.values.valid;
+        if (valid.empty() || valid[wanted.rows[i] - column.first_row] != 0) continue;
         *bad_row = i;
+        const std::string& name = samples_.leaves_[leaf].name;
         return Status(Code::kDataLoss,
                       fmt::format("column '{}' is null; with '{}.valid' among the columns nulls "
                                   "come as zeros, and it says where they are",
-                                  leaf.name, leaf.name));
+                                  name, name));
       }
     }
     return {};
   }
 
   // What an input is in row i.
-  ByteView FieldOf(const DecodedPiece& piece, const Input& input, const Rows& wanted,
-                   size_t i) const {
+  ByteView FieldOf(const Wanted& wanted, const Input& input, size_t i) const {
     static constexpr std::byte kTrue{1};
-    const DecodedColumn& column = piece.columns[input.leaf];
-    if (!input.valid) return Gather{column, wanted.rows}.Of(i);
+    const DecodedColumn& column = wanted.ColumnOf(i, input.leaf);
+    if (!input.valid) return ValueOf(column, wanted.rows[i]);
     const std::vector<uint8_t>& valid = column.values.valid;
     if (valid.empty()) return {&kTrue, 1};
     return std::as_bytes(std::span(valid)).subspan(wanted.rows[i] - column.first_row, 1);
   }
 
-  Status Copy(const DecodedPiece& piece, const Rows& wanted,
-              std::span<const RowTarget> rows) const {
+  // All rows of one batch's block, of values that have one size.
+  bool CopyFixed(const Wanted& wanted, size_t array, std::span<const RowTarget> targets) {
+    const size_t leaf = samples_.inputs_[array].leaf;
+    const uint64_t width = samples_.arrays_[array].bytes;
+    starts_.clear();
+    for (const auto& piece : wanted.pieces) {
+      starts_.emplace_back();
+      if (!piece) continue;  // of another unit
+      const DecodedColumn& column = piece->columns[leaf];
+      if (column.values.values.size() != column.values.rows * width) return false;
+      starts_.back() = {column.values.values.data(), column.first_row};
+    }
+    std::byte* to = targets[0].block + targets[0].layout->FirstOf(array);
+    switch (width) {
+      case 1:
+        CopyRows<1>(wanted, starts_, to, targets);
+        return true;
+      case 2:
+        CopyRows<2>(wanted, starts_, to, targets);
+        return true;
+      case 4:
+        CopyRows<4>(wanted, starts_, to, targets);
+        return true;
+      case 8:
+        CopyRows<8>(wanted, starts_, to, targets);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  Status Copy(const Wanted& wanted, std::span<const RowTarget> targets) {
+    const bool one_block = OneBlock(targets);
     size_t ragged = 0;
     for (size_t k = 0; k < samples_.arrays_.size(); ++k) {
       const Input& input = samples_.inputs_[k];
-      const DecodedColumn& column = piece.columns[input.leaf];
       if (samples_.arrays_[k].ragged()) {
-        for (size_t i = 0; i < rows.size(); ++i) {
-          rows[i].late->Set(rows[i].row, ragged, FieldOf(piece, input, wanted, i));
+        for (size_t i = 0; i < targets.size(); ++i) {
+          targets[i].late->Set(targets[i].row, ragged, FieldOf(wanted, input, i));
         }
         ++ragged;
         continue;
       }
-      if (!input.valid && CopyFixed({column, wanted.rows}, k, rows)) continue;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        const ByteView from = FieldOf(piece, input, wanted, i);
-        const MutableBytes to = rows[i].array(k);
+      if (!input.valid && one_block && CopyFixed(wanted, k, targets)) continue;
+      for (size_t i = 0; i < targets.size(); ++i) {
+        const ByteView from = FieldOf(wanted, input, i);
+        const MutableBytes to = targets[i].array(k);
         if (from.size() != to.size()) return Status(Code::kInternal, "a column of another width");
         std::memcpy(to.data(), from.data(), from.size());
       }
@@ -144,43 +201,47 @@ class TableSamples::Decoder : public SampleDecoder {
     return {};
   }
 
-  Status RunChain(const DecodedPiece& piece, const Rows& wanted, std::span<const RowTarget> rows,
-                  size_t* bad_row) {
-    const std::vector<ops::OutputArray>& outputs = samples_.chain_->outputs();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      for (size_t k = 0; k < fields_.size(); ++k) {
-        fields_[k] = FieldOf(piece, samples_.inputs_[k], wanted, i);
-      }
-      outputs_.clear();
-      size_t ragged = 0;
-      size_t late_bytes = 0;
-      for (const ops::OutputArray& output : outputs) {
-        if (output.raw_of < 0) continue;
-        late_bytes += fields_[static_cast<size_t>(output.raw_of)].size();
-      }
-      // The chain copies what it leaves alone; it is taken from where it lies instead.
-      unused_.resize(std::max(unused_.size(), late_bytes));
-      size_t at = 0;
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        if (outputs[k].raw_of < 0) {
-          outputs_.push_back(rows[i].array(k));
-          continue;
-        }
-        const ByteView field = fields_[static_cast<size_t>(outputs[k].raw_of)];
-        rows[i].late->Set(rows[i].row, ragged++, field);
-        outputs_.push_back(MutableBytes(unused_).subspan(at, field.size()));
-        at += field.size();
-      }
+  Status RunChain(const Wanted& wanted, std::span<const RowTarget> targets, size_t* bad_row) {
+    for (size_t i = 0; i < targets.size(); ++i) {
       *bad_row = i;
-      FB_RETURN_IF_ERROR(worker_->Run(rows[i].identity, fields_, outputs_));
+      for (size_t k = 0; k < fields_.size(); ++k) {
+        fields_[k] = FieldOf(wanted, samples_.inputs_[k], i);
+      }
+      SetOutputs(targets[i]);
+      FB_RETURN_IF_ERROR(worker_->Run(targets[i].identity, fields_, outputs_));
     }
     *bad_row = 0;
     return {};
   }
 
+  // The chain copies what it leaves alone; that is taken from where it lies instead.
+  void SetOutputs(const RowTarget& target) {
+    const std::vector<ops::OutputArray>& outputs = samples_.chain_->outputs();
+    size_t unused = 0;
+    for (const ops::OutputArray& output : outputs) {
+      unused += output.raw_of < 0 ? 0 : fields_[static_cast<size_t>(output.raw_of)].size();
+    }
+    if (unused_.size() < unused) unused_.resize(unused);
+    outputs_.clear();
+    size_t at = 0;
+    size_t ragged = 0;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      if (outputs[k].raw_of < 0) {
+        outputs_.push_back(target.array(k));
+        continue;
+      }
+      const ByteView field = fields_[static_cast<size_t>(outputs[k].raw_of)];
+      target.late->Set(target.row, ragged++, field);
+      outputs_.push_back(MutableBytes(unused_).subspan(at, field.size()));
+      at += field.size();
+    }
+  }
+
   const TableSamples& samples_;
   std::unique_ptr<ops::Worker> worker_;
-  std::vector<ByteView> fields_;  // of the chain
+  std::vector<std::shared_ptr<const DecodedPiece>> pieces_;  // of the parts
+  std::vector<Start> starts_;                                // of a column in each
+  std::vector<ByteView> fields_;                             // of the chain
   std::vector<MutableBytes> outputs_;
   std::vector<std::byte> unused_;
 };

@@ -5,10 +5,16 @@
 
 namespace forebay::feed {
 
-struct TableSamples::Rows {
+// A piece that some of the rows lie in.
+struct TableSamples::Part {
   size_t piece = 0;
-  std::vector<uint64_t> rows;                   // of the row group
   std::shared_ptr<const DecodedPiece> decoded;  // null: it was not yet, when this was planned
+};
+
+struct TableSamples::Rows {
+  std::vector<Part> parts;
+  std::vector<uint32_t> part_of;  // of each row
+  std::vector<uint64_t> rows;     // of the row group
 };
 
 }  // namespace forebay::feed

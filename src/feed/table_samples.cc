@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -60,6 +61,7 @@ Result<std::unique_ptr<TableSamples>> TableSamples::Make(
   }
   FB_RETURN_IF_ERROR(samples->SetArrays(options.ops.empty()));
   FB_RETURN_IF_ERROR(samples->ReadGroups());
+  samples->MakeSteps();
   samples->pieces_ = std::make_unique<TablePieces>(samples->leaves_.size());
   return samples;
 }
@@ -196,22 +198,47 @@ Status TableSamples::ReadGroups() {
   return rows_ == 0 ? Bad("there is no row") : Status();
 }
 
-size_t TableSamples::PieceOf(uint64_t sample) const {
-  FB_ASSERT(sample < rows_);
-  return static_cast<size_t>(std::ranges::upper_bound(firsts_, sample) - firsts_.begin()) - 1;
+// Finding a row's piece must cost next to nothing: there are ten million rows a second.
+void TableSamples::MakeSteps() {
+  constexpr uint64_t kStepsForPiece = 4;
+  step_ = std::max<uint64_t>(std::bit_floor(rows_ / (table_.size() * kStepsForPiece)), 1);
+  const auto shift = static_cast<uint64_t>(std::countr_zero(step_));
+  steps_.resize((rows_ >> shift) + 1);
+  size_t piece = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    while (firsts_[piece + 1] <= i << shift && piece + 1 < table_.size()) ++piece;
+    steps_[i] = static_cast<uint32_t>(piece);
+  }
+  step_ = shift;
 }
 
+size_t TableSamples::PieceOf(uint64_t sample) const {
+  FB_ASSERT(sample < rows_);
+  size_t piece = steps_[sample >> step_];
+  while (firsts_[piece + 1] <= sample) ++piece;
+  return piece;
+}
+
+// What is decoded already is one group, whatever it is of; what has to be read is one for each
+// piece.
 std::vector<std::vector<uint32_t>> TableSamples::Together(std::span<const uint64_t> samples) const {
-  std::unordered_map<size_t, size_t> group_of;
+  constexpr uint32_t kNone = ~uint32_t{0};
   std::vector<std::vector<uint32_t>> groups;
-  size_t piece = 0;
-  size_t group = 0;
+  std::unordered_map<size_t, uint32_t> group_of;
+  uint32_t ready = kNone;  // the group of those that are decoded
+  size_t piece = table_.size();
+  uint32_t group = kNone;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const bool same = i > 0 && samples[i] >= firsts_[piece] && samples[i] < firsts_[piece + 1];
-    if (!same) {
-      piece = PieceOf(samples[i]);
-      group = group_of.try_emplace(piece, groups.size()).first->second;
-      if (group == groups.size()) groups.emplace_back();
+    if (const size_t now = PieceOf(samples[i]); now != piece) {
+      piece = now;
+      const auto [known, added] = group_of.try_emplace(piece, kNone);
+      if (added) {
+        const bool decoded = pieces_->Find(piece) != nullptr;
+        known->second = decoded && ready != kNone ? ready : static_cast<uint32_t>(groups.size());
+        if (known->second == groups.size()) groups.emplace_back();
+        if (decoded) ready = known->second;
+      }
+      group = known->second;
     }
     groups[group].push_back(static_cast<uint32_t>(i));
   }
@@ -227,40 +254,62 @@ Result<SamplePlan> TableSamples::PlanSample(uint64_t sample, uint64_t gap_bytes)
 // are fetched once. Of a piece that is decoded nothing is read.
 Result<SamplePlan> TableSamples::PlanTogether(std::span<const uint64_t> samples, uint64_t,
                                               size_t* bad_row) const {
+  constexpr size_t kUnitRows = 4096;
   *bad_row = 0;
-  auto rows = std::make_shared<Rows>();
-  rows->piece = PieceOf(samples[0]);
-  rows->decoded = pieces_->Find(rows->piece);
-  const TablePiece& piece = table_[rows->piece];
-  rows->rows.reserve(samples.size());
-  for (const uint64_t sample : samples) {
-    rows->rows.push_back(piece.first_row + sample - firsts_[rows->piece]);
-  }
   SamplePlan plan;
-  if (!rows->decoded) {
-    plan.extents = piece.extents;
-    uint64_t bytes = 0;
-    for (const Extent& extent : plan.extents) bytes += extent.range.size();
-    plan.used_bytes = std::max<uint64_t>(bytes / piece.rows * samples.size(), 1);
+  auto rows = std::make_shared<Rows>();
+  rows->rows.reserve(samples.size());
+  rows->part_of.reserve(samples.size());
+  std::unordered_map<size_t, uint32_t> part_of;
+  size_t piece = table_.size();
+  uint32_t part = 0;
+  for (const uint64_t sample : samples) {
+    if (const size_t now = PieceOf(sample); now != piece) {
+      piece = now;
+      const auto [known, added] =
+          part_of.try_emplace(piece, static_cast<uint32_t>(rows->parts.size()));
+      part = known->second;
+      if (added) AddPart(piece, rows->parts, plan);
+    }
+    rows->part_of.push_back(part);
+    rows->rows.push_back(table_[piece].first_row + sample - firsts_[piece]);
   }
-  plan.units.push_back({0, plan.extents.size(), 0, samples.size()});
-  for (const SampleArray& array : arrays_) {
-    if (array.ragged()) plan.ragged_bytes.resize(plan.ragged_bytes.size() + samples.size());
+  if (!plan.extents.empty()) {
+    uint64_t of_pieces = 0;
+    for (const Part& one : rows->parts) of_pieces += one.decoded ? 0 : table_[one.piece].rows;
+    plan.used_bytes = std::max<uint64_t>(plan.used_bytes / of_pieces * samples.size(), 1);
   }
+  for (size_t first = 0; first < samples.size(); first += kUnitRows) {
+    plan.units.push_back(
+        {0, plan.extents.size(), first, std::min(kUnitRows, samples.size() - first)});
+  }
+  const auto ragged = static_cast<size_t>(std::ranges::count_if(arrays_, &SampleArray::ragged));
+  plan.ragged_bytes.resize(samples.size() * ragged);
   plan.detail = std::move(rows);
   return plan;
+}
+
+void TableSamples::AddPart(size_t piece, std::vector<Part>& parts, SamplePlan& plan) const {
+  parts.push_back({piece, pieces_->Find(piece)});
+  if (parts.back().decoded) return;
+  const std::vector<Extent>& extents = table_[piece].extents;
+  plan.extents.insert(plan.extents.end(), extents.begin(), extents.end());
+  for (const Extent& extent : extents) plan.used_bytes += extent.range.size();
 }
 
 // By the time that an item's turn comes its piece may have been decoded for another.
 bool TableSamples::Shorten(SamplePlan* plan) const {
   if (plan->extents.empty()) return false;
   const auto& was = *static_cast<const Rows*>(plan->detail.get());
-  auto decoded = pieces_->Find(was.piece);
-  if (!decoded) return false;
+  std::vector<Part> parts = was.parts;
+  for (Part& part : parts) {
+    if (!part.decoded) part.decoded = pieces_->Find(part.piece);
+    if (!part.decoded) return false;
+  }
   auto rows = std::make_shared<Rows>(was);
-  rows->decoded = std::move(decoded);
+  rows->parts = std::move(parts);
   plan->extents.clear();
-  plan->units.front().extent_count = 0;
+  for (DecodeUnit& unit : plan->units) unit.extent_count = 0;
   plan->used_bytes = 0;
   plan->detail = std::move(rows);
   return true;

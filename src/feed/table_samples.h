@@ -58,6 +58,7 @@ class TableSamples : public Dataset {
  private:
   class Decoder;
   struct Rows;
+  struct Part;
   // A row group that has rows.
   struct Group {
     uint64_t record = 0;  // of the catalog
@@ -88,7 +89,9 @@ class TableSamples : public Dataset {
   Status ReadGroup(uint64_t record);
   Status CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
                    const format::ParquetColumn& column) const;
+  void MakeSteps();
   size_t PieceOf(uint64_t sample) const;
+  void AddPart(size_t piece, std::vector<Part>& parts, SamplePlan& plan) const;
   Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
                     DecodedColumn* out) const;
 
@@ -102,7 +105,10 @@ class TableSamples : public Dataset {
   uint64_t ragged_bytes_ = 0;  // of a row, about
   std::vector<Group> groups_;
   std::vector<TablePiece> table_;
-  std::vector<uint64_t> firsts_;      // of each piece its first sample, and the end
+  std::vector<uint64_t> firsts_;  // of each piece its first sample, and the end
+  // Of every 2^step_ samples the piece that the first one lies in.
+  uint64_t step_ = 0;
+  std::vector<uint32_t> steps_;
   std::vector<uint64_t> group_ends_;  // of each record of the catalog, samples
   uint64_t rows_ = 0;
   uint64_t decoded_bytes_ = 0;

@@ -120,17 +120,50 @@ uint64_t BlockOrder::At(uint64_t position) {
   const uint64_t number = window_samples_.Quotient(place.index);
   const uint64_t first = number * window_samples_.divisor();
   const Window& window = WindowAt(place, number);
-  const uint64_t laid = place.first + first + window.permutation->At(place.index - first);
+  return SampleAt(window, place.first + first + window.permutation->At(place.index - first));
+}
+
+// Those of one run in one window are permuted together.
+void BlockOrder::AtEach(uint64_t first, std::span<uint64_t> samples) {
+  for (size_t done = 0; done < samples.size();) {
+    const uint64_t position = first + done;
+    const InStream place = StreamAt(position);
+    const uint64_t number = window_samples_.Quotient(place.index);
+    const uint64_t begin = number * window_samples_.divisor();
+    uint64_t count =
+        std::min<uint64_t>(samples.size() - done, begin + window_samples_.divisor() - place.index);
+    if (place.stream != shuffle_.streams) {
+      count = std::min(count, (run_.Quotient(position) + 1) * shuffle_.run - position);
+    }
+    const auto part = samples.subspan(done, count);
+    for (uint64_t i = 0; i < count; ++i) part[i] = place.index - begin + i;
+    const Window& window = WindowAt(place, number);
+    window.permutation->AtEach(part);
+    for (uint64_t& sample : part) sample = SampleAt(window, place.first + begin + sample);
+    done += count;
+  }
+}
+
+// Of a few blocks all are looked at, as nothing can be guessed of where a random place lies.
+const BlockOrder::Window::Block& BlockOrder::Window::Holding(uint64_t laid) const {
+  constexpr size_t kFew = 32;
+  if (blocks.size() > kFew) {
+    return *std::prev(std::ranges::upper_bound(blocks, laid, {}, &Block::first_laid));
+  }
+  size_t after = 0;
+  for (const Block& block : blocks) after += block.first_laid <= laid ? 1 : 0;
+  return blocks[after - 1];
+}
+
+uint64_t BlockOrder::SampleAt(const Window& window, uint64_t laid) const {
   if (window.blocks.empty()) {
     const uint64_t rank = RankOfLaid(laid);
     return table_->FirstOf(blocks_.At(rank)) + (laid - FirstLaid(rank));
   }
   const auto& blocks = window.blocks;
-  const auto block =
-      table_->uniform()
-          ? blocks.begin() + static_cast<std::ptrdiff_t>(RankOfLaid(laid) - window.first_rank)
-          : std::ranges::upper_bound(blocks, laid, {}, &Window::Block::first_laid) - 1;
-  return block->first_sample + (laid - block->first_laid);
+  const Window::Block& block =
+      table_->uniform() ? blocks[RankOfLaid(laid) - window.first_rank] : window.Holding(laid);
+  return block.first_sample + (laid - block.first_laid);
 }
 
 uint64_t BlockOrder::PositionOf(uint64_t sample) {

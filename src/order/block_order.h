@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "order/block_table.h"
@@ -32,6 +33,8 @@ class BlockOrder {
  public:
   BlockOrder(std::shared_ptr<const BlockTable> table, const BlockShuffle& shuffle, uint64_t key);
   uint64_t At(uint64_t position);
+  // Of the positions from `first` on.
+  void AtEach(uint64_t first, std::span<uint64_t> samples);
   uint64_t PositionOf(uint64_t sample);
   // Which window a position is served from: (stream, window) as one number that grows inside a
   // stream. Blocks of older windows of the stream are done with.
@@ -57,10 +60,12 @@ class BlockOrder {
       uint64_t first_sample = 0;
     };
     std::vector<Block> blocks;
+    const Block& Holding(uint64_t laid) const;
   };
   InStream StreamAt(uint64_t position) const;
   InStream StreamHolding(uint64_t laid) const;  // of a place in the laid-out blocks
   uint64_t PositionIn(const InStream& place) const;
+  uint64_t SampleAt(const Window& window, uint64_t laid) const;
   const Window& WindowAt(const InStream& place, uint64_t window);
   uint64_t FirstLaid(uint64_t rank) const;  // of the block that was permuted to `rank`
   uint64_t RankOfLaid(uint64_t laid) const;

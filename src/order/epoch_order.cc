@@ -34,6 +34,16 @@ uint64_t EpochOrder::SampleAt(uint64_t position) {
   return position;
 }
 
+void EpochOrder::SamplesAt(uint64_t first, std::span<uint64_t> samples) {
+  FB_ASSERT(first <= samples_ && samples.size() <= samples_ - first);
+  if (auto* blocks = std::get_if<BlockOrder>(&how_)) {
+    blocks->AtEach(first, samples);
+    return;
+  }
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = first + i;
+  if (auto* global = std::get_if<Permutation>(&how_)) global->AtEach(samples);
+}
+
 uint64_t EpochOrder::PositionOf(uint64_t sample) {
   FB_ASSERT(sample < samples_);
   if (auto* global = std::get_if<Permutation>(&how_)) return global->Inverse(sample);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <variant>
 
 #include "order/block_order.h"
@@ -34,6 +35,8 @@ class EpochOrder {
   EpochOrder(const OrderSpec& spec, uint64_t epoch);
   // The sample at position p < samples.
   uint64_t SampleAt(uint64_t position);
+  // Of the positions from `first` on.
+  void SamplesAt(uint64_t first, std::span<uint64_t> samples);
   // The position of a sample.
   uint64_t PositionOf(uint64_t sample);
   // See BlockOrder; 0 where there are no windows.

@@ -77,6 +77,33 @@ uint64_t Permutation::At(uint64_t i) const {
   return i;
 }
 
+void Permutation::AtEach(std::span<uint64_t> values) const {
+  constexpr size_t kLanes = 4;
+  const uint64_t a = a_.divisor();
+  size_t done = 0;
+  for (; table_.empty() && done + kLanes <= values.size(); done += kLanes) {
+    const auto lanes = values.subspan(done).first<kLanes>();
+    std::array<uint64_t, kLanes> left{};
+    std::array<uint64_t, kLanes> right{};
+    for (size_t k = 0; k < kLanes; ++k) {
+      FB_ASSERT(lanes[k] < n_);
+      right[k] = a_.Quotient(lanes[k]);
+      left[k] = lanes[k] - right[k] * a;
+    }
+    for (size_t i = 0; i < kRounds; i += 2) {
+      for (size_t k = 0; k < kLanes; ++k) {
+        left[k] = AddMod(left[k], Round(right[k], keys_[i], a), a);
+        right[k] = AddMod(right[k], Round(left[k], keys_[i + 1], b_), b_);
+      }
+    }
+    for (size_t k = 0; k < kLanes; ++k) {
+      lanes[k] = right[k] * a + left[k];
+      while (lanes[k] >= n_) lanes[k] = Forward(lanes[k]);
+    }
+  }
+  for (; done < values.size(); ++done) values[done] = At(values[done]);
+}
+
 uint64_t Permutation::Inverse(uint64_t j) const {
   FB_ASSERT(j < n_);
   if (!table_.empty()) return inverse_[j];

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "order/divider.h"
@@ -19,6 +20,8 @@ class Permutation {
   uint64_t size() const { return n_; }
   // i < n. Where position i goes.
   uint64_t At(uint64_t i) const;
+  // Each of them replaced by its At. Faster: the steps of several overlap.
+  void AtEach(std::span<uint64_t> values) const;
   // At(Inverse(j)) == j.
   uint64_t Inverse(uint64_t j) const;
 

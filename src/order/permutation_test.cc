@@ -42,6 +42,20 @@ TEST(Permutation, is_a_bijection_with_its_inverse_at_every_awkward_size) {
   }
 }
 
+TEST(Permutation, many_at_once_go_where_each_goes) {
+  for (const uint64_t n : {1ULL, 200ULL, 257ULL, 65537ULL, 1000000000000ULL, ~0ULL}) {
+    const Permutation permutation(n, DeriveKey(9, n));
+    for (const uint64_t count : {0ULL, 1ULL, 3ULL, 4ULL, 5ULL, 1000ULL}) {
+      std::vector<uint64_t> values;
+      for (uint64_t i = 0; i < count; ++i) values.push_back(i * 77 % n);
+      std::vector<uint64_t> expected;
+      for (const uint64_t value : values) expected.push_back(permutation.At(value));
+      permutation.AtEach(values);
+      EXPECT_EQ(values, expected) << n;
+    }
+  }
+}
+
 TEST(Permutation, holds_at_a_trillion_and_beyond) {
   for (const uint64_t n : {1000000000000ULL, (1ULL << 62) + 1, ~0ULL}) {
     const Permutation permutation(n, 3);

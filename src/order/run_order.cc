@@ -79,6 +79,16 @@ Place RunOrder::At(uint64_t epoch, uint64_t position) {
   return {number.source, stream.Order(at.epoch).SampleAt(at.position), at.epoch};
 }
 
+void RunOrder::AtEach(uint64_t epoch, uint64_t first, std::span<Place> places) {
+  if (!natural()) {
+    for (size_t i = 0; i < places.size(); ++i) places[i] = At(epoch, first + i);
+    return;
+  }
+  samples_.resize(places.size());
+  streams_.front().Order(epoch).SamplesAt(first, samples_);
+  for (size_t i = 0; i < places.size(); ++i) places[i] = {0, samples_[i], epoch};
+}
+
 std::optional<uint64_t> RunOrder::GlobalOf(uint32_t source, uint64_t index) {
   return mixture_ ? mixture_->PositionOf(source, index) : std::optional(index);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ class RunOrder {
   uint64_t EpochSamples(uint64_t epoch) const;
   // position < EpochSamples(epoch).
   Place At(uint64_t epoch, uint64_t position);
+  // Of the positions from `first` on, all of that epoch.
+  void AtEach(uint64_t epoch, uint64_t first, std::span<Place> places);
   // The positions of a sample in that epoch of the run, growing; it may come not at all, or more
   // than once.
   std::vector<uint64_t> Find(uint64_t epoch, uint32_t source, uint64_t sample);
@@ -74,6 +77,7 @@ class RunOrder {
   Number NumberAt(uint64_t epoch, uint64_t position);
   std::optional<uint64_t> GlobalOf(uint32_t source, uint64_t index);
 
+  std::vector<uint64_t> samples_;  // scratch
   std::vector<SourceStream> streams_;
   std::optional<Mixture> mixture_;
   uint64_t epoch_samples_ = 0;  // 0: natural

@@ -37,6 +37,32 @@ TEST(RunOrder, a_single_source_is_its_epochs_orders) {
 }
 
 // However long an epoch is, the source is gone through evenly.
+TEST(RunOrder, many_positions_at_once_hold_what_each_holds) {
+  const std::vector<uint64_t> sizes = {300, 5, 0, 1000, 77};
+  const uint64_t samples = 1382;
+  const auto ragged = std::make_shared<const BlockTable>(BlockTable::Ragged(sizes));
+  const auto uniform = std::make_shared<const BlockTable>(BlockTable::Uniform(samples, 64));
+  std::vector<RunSpec> specs = {One(samples), One(samples, 1000)};
+  for (const auto& table : {ragged, uniform}) {
+    RunSpec spec = One(samples);
+    spec.sources[0].shuffle = BlockShuffle{.window_blocks = 2, .streams = 3, .run = 10};
+    spec.sources[0].sizes[0].blocks = table;
+    specs.push_back(spec);
+  }
+  for (const RunSpec& spec : specs) {
+    RunOrder order = MakeOrder(spec);
+    RunOrder other = MakeOrder(spec);
+    const uint64_t end = order.EpochSamples(2);
+    for (const uint64_t count : {1ULL, 7ULL, 64ULL, 500ULL}) {
+      for (uint64_t first = 0; first + count <= end; first += count) {
+        std::vector<Place> places(count);
+        order.AtEach(2, first, places);
+        for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(places[i], other.At(2, first + i));
+      }
+    }
+  }
+}
+
 TEST(RunOrder, short_and_long_epochs_go_through_the_source_evenly) {
   for (const uint64_t epoch_samples : {1ULL, 3ULL, 10ULL, 13ULL, 25ULL}) {
     RunOrder order = MakeOrder(One(10, epoch_samples));
