@@ -348,3 +348,124 @@ def test_columns_that_differ_between_files_are_told(tmp_path):
     write(tmp_path, [pa.table({"n": pa.array([1], pa.int64())}), pa.table({"n": ["x"]})])
     with pytest.raises(fb.InvalidArgumentError, match="'n' has not the same type.*parquet"):
         fb.Loader(fb.Records(tmp_path, columns=["n"]), batch_size=1)
+
+
+def rows_of(folder, columns, expected):
+    """Reads all rows of it; an error of the file is fine, a wrong row is not. True: all came."""
+    try:
+        fb.index(folder, format="parquet")
+        with fb.Loader(
+            fb.Records(folder, columns=columns), batch_size=7, shuffle=False, epochs=1, tail="ragged"
+        ) as loader:
+            seen = [sample for batch in loader for sample in check(batch, expected, columns)]
+    except (fb.DataLossError, fb.UnimplementedError, fb.InvalidArgumentError, fb.NotFoundError):
+        return False
+    assert seen == list(range(len(expected[columns[0]])))
+    return True
+
+
+@pytest.fixture(scope="module")
+def whole_file(tmp_path_factory):
+    """With checksums of all pages, so that no flipped bit of data goes unnoticed."""
+    source = table(40, 1).select(["int64", "few", "text", "numbers"])
+    path = tmp_path_factory.mktemp("whole") / "a.parquet"
+    pq.write_table(
+        source, path, write_page_checksum=True, write_page_index=True, row_group_size=25
+    )
+    return path.read_bytes(), flat(source)
+
+
+def test_a_file_that_is_cut_anywhere_is_no_file(tmp_path, whole_file):
+    data, expected = whole_file
+    for end in [0, 3, 4, 11, 12, *range(13, len(data) - 1, 97), len(data) - 1]:
+        (tmp_path / "a.parquet").write_bytes(data[:end])
+        assert not rows_of(tmp_path, list(expected), expected), end
+
+
+def test_a_flipped_byte_is_an_error_or_changes_nothing(tmp_path, whole_file):
+    data, expected = whole_file
+    meta = pq.ParquetFile(pa.BufferReader(data)).metadata
+    chunks = [
+        meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)
+    ]  # fmt: skip
+    ends = max(chunk.data_page_offset + chunk.total_compressed_size for chunk in chunks)
+    refused = 0
+    for at in [*range(4, ends, 23), *range(ends, len(data), 17)]:
+        damaged = bytearray(data)
+        damaged[at] ^= 0x41
+        (tmp_path / "a.parquet").write_bytes(damaged)
+        try:
+            refused += not rows_of(tmp_path, list(expected), expected)
+        except AssertionError:
+            # The footer has no checksum: what it says of types may read as another type. It must not
+            # be data that changed.
+            assert at >= ends, at
+    assert refused > 20
+
+
+def test_a_page_without_a_checksum_is_read_and_never_past_its_end(tmp_path):
+    source = table(60, 2).select(["int64", "few", "text", "numbers"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(source, path, compression="none", row_group_size=25)
+    data, expected = path.read_bytes(), flat(source)
+    for at in range(4, len(data) - 8, 41):
+        damaged = bytearray(data)
+        damaged[at] = 0xFF
+        path.write_bytes(damaged)
+        try:
+            rows_of(tmp_path, list(expected), expected)
+        except AssertionError:
+            pass  # nothing says that it is not what was written
+
+
+def test_pages_that_claim_gigabytes_are_refused_before_they_take_memory(tmp_path):
+    rows = 40_000_000
+    source = pa.table({"n": np.zeros(rows, np.int64)})
+    pq.write_table(
+        source, tmp_path / "a.parquet", compression="zstd", use_dictionary=False,
+        column_encoding="PLAIN", data_page_size=2**30, row_group_size=rows, max_rows_per_page=rows,
+    )  # fmt: skip
+    fb.index(tmp_path)
+    with fb.Loader(fb.Records(tmp_path), batch_size=10, shuffle=False, memory="1GiB") as loader:
+        with pytest.raises(fb.DataLossError, match=r"column 'n' of row group 0.*above the limit"):
+            next(iter(loader))
+
+
+def test_a_file_that_changed_since_it_was_indexed_is_told(tmp_path):
+    write(tmp_path, [table(30, 1)])
+    pq.write_table(table(31, 2), tmp_path / "000.parquet")
+    with fb.Loader(fb.Records(tmp_path, columns=["few"]), batch_size=5, shuffle=False) as loader:
+        with pytest.raises(fb.PreconditionFailedError, match="000.parquet"):
+            next(iter(loader))
+
+
+def test_machines_share_an_index_out(tmp_path):
+    import os
+    import subprocess
+
+    tables = [table(20, seed).select(["grows"]) for seed in range(3)]
+    for number, one in enumerate(tables):
+        pq.write_table(one, tmp_path / f"{number}.parquet")
+    for share in ("0/2", "1/2"):
+        command = [os.environ["FOREBAY_CLI"], "index", tmp_path, "--format", "parquet"]
+        subprocess.run([*command, "--shard", share], check=True, capture_output=True)
+    subprocess.run([os.environ["FOREBAY_CLI"], "merge", tmp_path], check=True, capture_output=True)
+    with fb.Loader(fb.Records(tmp_path), batch_size=60, shuffle=False) as loader:
+        assert list(next(iter(loader))["grows"]) == list(range(60))
+
+
+def test_without_arrow_it_says_what_to_install(tmp_path, run_python):
+    write(tmp_path, [pa.table({"n": [1]})])
+    program = (
+        "import sys, forebay as fb\n"
+        "try:\n    fb.Loader(fb.Records(sys.argv[1], format='parquet'), batch_size=1)\n"
+        "except fb.UnimplementedError as error:\n    print(error)\n"
+    )
+    import os
+
+    os.environ["FOREBAY_PARQUET_LIBRARY"] = "/nowhere/libforebay_parquet.so"
+    try:
+        result = run_python(program, str(tmp_path))
+    finally:
+        del os.environ["FOREBAY_PARQUET_LIBRARY"]
+    assert "pip install pyarrow==" in result.stdout

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/ascii.h"
 #include "format/parquet/codec.h"
 
 namespace forebay::format::parquet {
@@ -247,7 +248,8 @@ Status Decode(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteVi
   try {
     return DecodePages(chunk, rows, entries, bytes, out);
   } catch (const std::exception& error) {
-    return Odd(error.what());
+    constexpr size_t kSaid = 1024;
+    return Odd(Printable(error.what(), kSaid));
   }
 }
 

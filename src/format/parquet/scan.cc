@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "base/ascii.h"
 #include "format/little_endian.h"
 #include "format/parquet/codec.h"
 #include "format/parquet_thrift.h"
@@ -22,8 +23,9 @@ namespace pq = ::parquet;
 
 constexpr uint64_t kTailBytes = 64 << 10;  // of a file, read at once
 constexpr uint64_t kMagicBytes = 4;
-constexpr uint64_t kEndBytes = 8;                  // the footer's length, and the magic
-constexpr uint64_t kIndexesBytes = 64ULL << 20;    // of one row group's, read at once
+constexpr uint64_t kEndBytes = 8;                // the footer's length, and the magic
+constexpr uint64_t kIndexesBytes = 64ULL << 20;  // of one row group's, read at once
+constexpr size_t kNameBytes = 1024;
 constexpr uint64_t kRowsMost = uint64_t{1} << 40;  // of a file
 constexpr uint64_t kOldDictionaryHeadBytes = 100;  // that old writers left out of the size
 
@@ -204,9 +206,10 @@ Status OpenFile(File& file, ScanReport* report) {
   const pq::SchemaDescriptor& schema = *file.meta->schema();
   for (int i = 0; i < schema.num_columns(); ++i) {
     std::optional<Leaf> leaf = LeafOf(schema, i);
-    if (!leaf) {
-      report->Note(file.footer_at, fmt::format("column '{}' is of a kind that is not read",
-                                               schema.Column(i)->path()->ToDotString()));
+    if (!leaf || leaf->name.empty() || Printable(leaf->name, kNameBytes) != leaf->name) {
+      report->Note(file.footer_at,
+                   fmt::format("column '{}' is of a kind that is not read",
+                               Printable(schema.Column(i)->path()->ToDotString(), kNameBytes)));
       continue;
     }
     if (!names.insert(leaf->name).second) {
@@ -322,7 +325,9 @@ uint64_t DecodedBytes(const ParquetChunk& chunk, uint64_t rows) {
          (column.max_repetition > 0 ? rows * sizeof(uint64_t) : 0);
 }
 
-Status ScanGroup(const File& file, int number, const OnRecord& on_record, ScanReport* report) {
+// `end`: of the row group before.
+Status ScanGroup(const File& file, int number, uint64_t* end, const OnRecord& on_record,
+                 ScanReport* report) {
   const auto meta = file.meta->RowGroup(number);
   const Place place = file.at(file.footer_at);
   if (meta->num_rows() < 0 || static_cast<uint64_t>(meta->num_rows()) > kRowsMost) {
@@ -344,6 +349,11 @@ Status ScanGroup(const File& file, int number, const OnRecord& on_record, ScanRe
                              .shape = leaf.shape});
     group.chunks.push_back(std::move(chunk));
   }
+  if (record.range.offset < *end) {  // a catalog's records lie one behind the other
+    return Damaged(file.at(record.range.offset), "a row group behind the one before it",
+                   fmt::format("one that ends at {}", *end));
+  }
+  *end = record.range.end;
   FB_RETURN_IF_ERROR(SetPages(file, *meta, group.rows, group));
   record.key = PackParquetGroup(group);
   report->records += group.rows;
@@ -354,8 +364,9 @@ Status ScanFile(const Shard& shard, const OnRecord& on_record, ScanReport* repor
   File file{.shard = shard};
   FB_RETURN_IF_ERROR(OpenFile(file, report));
   if (file.leaves.empty()) return Refused(file.at(file.footer_at), "no column that is read");
+  uint64_t end = 0;
   for (int i = 0; i < file.meta->num_row_groups(); ++i) {
-    Status status = ScanGroup(file, i, on_record, report);
+    Status status = ScanGroup(file, i, &end, on_record, report);
     if (!status.ok()) return std::move(status).WithContext(fmt::format("row group {}", i));
   }
   return {};
@@ -367,7 +378,7 @@ Status Scan(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
   try {
     return ScanFile(shard, on_record, report);
   } catch (const std::exception& error) {
-    return Damaged({shard.name, 0}, "a Parquet file", error.what());
+    return Damaged({shard.name, 0}, "a Parquet file", Printable(error.what(), kNameBytes));
   }
 }
 

@@ -1,0 +1,76 @@
+#include "feed/table_pieces.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace forebay::feed {
+namespace {
+
+Status Fill(size_t bytes, DecodedColumn* out) {
+  out->values.rows = 1;
+  out->values.values.resize(bytes);
+  return {};
+}
+
+TEST(TablePieces, are_decoded_once_for_all_who_ask) {
+  TablePieces pieces(8);
+  pieces.set_limit(1 << 20);
+  std::atomic<int> decoded = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (uint64_t number = 0; number < 20; ++number) {
+        const auto piece = pieces.Get(number, [&](size_t, DecodedColumn* out) {
+          ++decoded;
+          return Fill(100, out);
+        });
+        ASSERT_TRUE(piece.ok());
+        for (const DecodedColumn& column : (*piece)->columns) {
+          ASSERT_EQ(column.values.values.size(), 100U);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(decoded, 20 * 8);
+}
+
+TEST(TablePieces, used_longest_ago_make_room_unless_somebody_holds_them) {
+  TablePieces pieces(1);
+  const auto get = [&](uint64_t number) {
+    auto piece = pieces.Get(number, [](size_t, DecodedColumn* out) { return Fill(1000, out); });
+    EXPECT_TRUE(piece.ok());
+    return piece.ok() ? *piece : nullptr;
+  };
+  pieces.set_limit(2 * get(99)->bytes());
+  EXPECT_EQ(pieces.Find(99), nullptr);  // there was no room at all then
+  const auto held = get(1);
+  get(2);
+  EXPECT_NE(pieces.Find(2), nullptr);
+  get(3);  // 1 was used longest ago, but is held
+  EXPECT_NE(pieces.Find(1), nullptr);
+  EXPECT_EQ(pieces.Find(2), nullptr);
+  const auto also = pieces.Find(3);
+  get(4);  // no room
+  EXPECT_EQ(pieces.Find(4), nullptr);
+  EXPECT_EQ(pieces.used_bytes(), held->bytes() + also->bytes());
+  pieces.set_limit(0);
+  EXPECT_EQ(pieces.used_bytes(), held->bytes() + also->bytes());
+}
+
+TEST(TablePieces, that_failed_are_tried_again) {
+  TablePieces pieces(2);
+  pieces.set_limit(1 << 20);
+  const auto failing = [](size_t column, DecodedColumn* out) {
+    return column == 1 ? Status(Code::kDataLoss, "flipped") : Fill(1, out);
+  };
+  EXPECT_EQ(pieces.Get(5, failing).code(), Code::kDataLoss);
+  EXPECT_EQ(pieces.Find(5), nullptr);
+  EXPECT_TRUE(pieces.Get(5, [](size_t, DecodedColumn* out) { return Fill(1, out); }).ok());
+  EXPECT_NE(pieces.Find(5), nullptr);
+}
+
+}  // namespace
+}  // namespace forebay::feed
