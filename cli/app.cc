@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "command.h"
+#include "numbers.h"
 #include "output.h"
 #include "signals.h"
 #include "size.h"
@@ -59,7 +61,10 @@ class CliFlags : public Flags {
     app_->add_option(name, *values, help)->allow_extra_args(false)->check(kNotEmpty);
   }
   void Option(const std::string& name, int64_t* value, const std::string& help) override {
-    app_->add_option(name, *value, help);
+    Whole(name, value, help);
+  }
+  void Option(const std::string& name, uint64_t* value, const std::string& help) override {
+    Whole(name, value, help);
   }
   void Option(const std::string& name, double* value, const std::string& help) override {
     app_->add_option(name, *value, help);
@@ -84,6 +89,25 @@ class CliFlags : public Flags {
   }
 
  private:
+  // The parser's own conversion takes the nearest number for one that is too large.
+  template <class T>
+  void Whole(const std::string& name, T* value, const std::string& help) {
+    app_->add_option_function<std::string>(
+            name,
+            [value, name](const std::string& text) {
+              const auto number = ParseNumber<T>(text);
+              if (!number) {
+                throw CLI::ValidationError(
+                    name,
+                    fmt::format("\"{}\" is no whole number from {} to {}", text,
+                                std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+              }
+              *value = *number;
+            },
+            help)
+        ->type_name("INT");
+  }
+
   CLI::App* app_;
 };
 

@@ -53,6 +53,7 @@ class Flags {
   virtual void Options(const std::string& name, std::vector<std::string>* values,
                        const std::string& help) = 0;
   virtual void Option(const std::string& name, int64_t* value, const std::string& help) = 0;
+  virtual void Option(const std::string& name, uint64_t* value, const std::string& help) = 0;
   virtual void Option(const std::string& name, double* value, const std::string& help) = 0;
   // One of `choices`.
   virtual void Choice(const std::string& name, std::string* value,

@@ -26,7 +26,12 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-std::optional<int64_t> ParseNumber(std::string_view text) { return ParseWhole<int64_t>(text); }
+template <class T>
+std::optional<T> ParseNumber(std::string_view text) {
+  return ParseWhole<T>(text);
+}
+template std::optional<int64_t> ParseNumber(std::string_view text);
+template std::optional<uint64_t> ParseNumber(std::string_view text);
 
 std::optional<double> ParseReal(std::string_view text) {
   const auto value = ParseWhole<double>(text);

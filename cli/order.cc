@@ -52,7 +52,6 @@ class OrderCommand : public Command {
   int64_t frames_ = 8, step_frames_ = 1, hop_ = 1;
   std::string cameras_;
   OrderOptions options_;
-  int64_t seed_ = 0;
   std::string shuffle_ = "global";
   std::string tail_ = "drop";
   PlaceOptions place_;
@@ -79,14 +78,14 @@ void OrderCommand::Define(Flags& flags) {
                 "EPOCH:SAMPLES,... (of a mixture NAME=EPOCH:SAMPLES,...)");
   flags.Option("--block", &block_samples_, "with --samples: samples in a block");
   flags.Option("--catalog", &clips_.catalog, "catalog URI (default: as `forebay index` leaves it)");
-  flags.Choice("--format", &format_, {"video", "files"},
-               "what the samples are: clips of videos, or plain objects");
+  flags.Choice("--format", &format_, {"video", "files", "records"},
+               "what the samples are: clips of videos, plain objects, or records of shards");
   flags.Option("--pattern", &clips_.pattern, "of video clips: where scene and camera are");
   flags.Option("--cameras", &cameras_, "of video clips: names, with commas (default: all)");
   flags.Option("--frames", &frames_, "of a clip");
   flags.Option("--step-frames", &step_frames_, "from one frame of a clip to the next");
   flags.Option("--hop", &hop_, "frames from one clip's start to the next one's");
-  flags.Option("--seed", &seed_, "of the order");
+  flags.Option("--seed", &options_.seed, "of the order");
   flags.Option("--epoch", &epoch_, "counted from 0");
   flags.Option("--shuffle", &shuffle_, "global, none, or blocks[:WINDOW[,STREAMS[,RUN]]]");
   flags.Choice("--tail", &tail_, {"drop", "pad", "ragged"}, "what becomes of an epoch's end");
@@ -210,9 +209,11 @@ std::string OrderCommand::ReadSizes() {
 }
 
 SourceOptions OrderCommand::SourceAt(const std::string& uri) const {
-  if (format_ == "files") {
-    return {.name = "",
-            .data = RecordsOptions{.uri = uri, .format = format_, .catalog = clips_.catalog}};
+  if (format_ != "video") {
+    return {
+        .name = "",
+        .data = RecordsOptions{
+            .uri = uri, .format = format_ == "files" ? format_ : "", .catalog = clips_.catalog}};
   }
   ClipsOptions clips = clips_;
   clips.uri = uri;
@@ -245,7 +246,6 @@ int OrderCommand::Run(const Context& context) {
       return context.FailUsage("--frames, --step-frames and --hop are at least 1");
     }
   }
-  options_.seed = static_cast<uint64_t>(seed_);
   options_.tail = tail_ == "drop"  ? TailRule::kDrop
                   : tail_ == "pad" ? TailRule::kPad
                                    : TailRule::kRagged;

@@ -131,6 +131,19 @@ TEST_F(CliTest, order_shows_finds_and_proves_a_mixture) {
   }
 }
 
+TEST_F(CliTest, order_has_every_seed_that_a_loader_has) {
+  // The first samples of fb.Loader(seed=2**64 - 1) on 23 of them.
+  std::string first;
+  for (const char* step : {"0", "1", "2"}) {
+    const Ran shown = Run({"order", "show", "--samples", "23", "--seed", "18446744073709551615",
+                           "--step", step, "--json"});
+    ASSERT_EQ(shown.code, 0) << shown.err;
+    const size_t at = shown.out.find("\"sample\":") + 9;
+    first += shown.out.substr(at, shown.out.find(',', at) - at) + " ";
+  }
+  EXPECT_EQ(first, "5 4 9 ");
+}
+
 TEST_F(CliTest, order_refuses_what_it_cannot_do) {
   const std::vector<Args> bad = {
       {"order"},
@@ -147,6 +160,9 @@ TEST_F(CliTest, order_refuses_what_it_cannot_do) {
       {"order", "find", "--samples", "5"},
       {"order", "find", "--samples", "5", "--sample", "5"},
       {"order", "digest", "--samples", "5", "--position", "6"},
+      {"order", "show", "--samples", "9223372036854775808"},
+      {"order", "show", "--samples", "5", "--seed", "18446744073709551616"},
+      {"order", "show", "--samples", "5", "--seed", "-1"},
   };
   for (const Args& args : bad) {
     const Ran ran = Run(args);

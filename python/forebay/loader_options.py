@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from . import _core, check, units
 from .clips import skip
 from .errors import InvalidArgumentError
@@ -130,6 +132,8 @@ def _set_order(order, arguments):
 
 def split_ops(ops):
     """The ops that run in C++, and the callable that may come last."""
+    if isinstance(ops, Op) or not isinstance(ops, Iterable):
+        raise InvalidArgumentError(f"ops={ops!r} must be a list of forebay.ops.*")
     ops = list(ops)
     last = None
     if ops and callable(ops[-1]) and not isinstance(ops[-1], Op):

@@ -35,9 +35,10 @@ def to_core(state):
             "mixture": [_to_core_part(_core.MixtureWeights(), m, _MIXTURE_FIELDS)
                         for m in values["mixture"]],
         }  # fmt: skip
-    except (KeyError, TypeError):
+    except (KeyError, TypeError) as error:
+        lacks = f": {error} is missing" if isinstance(error, KeyError) else ""
         raise InvalidArgumentError(
-            f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}"
+            f"state must be a dict as state_dict() gives it, with {', '.join(_STATE_FIELDS)}{lacks}"
         ) from None
     for name in ("schema", "seed", "epoch", "position"):
         most = 2**64 - 1 if name == "seed" else 2**63 - 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 from typing import Any, Mapping
 
 from . import check
@@ -93,6 +95,9 @@ class Mix:
 
 
 def check_weight(name, weight):
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0:
-        raise InvalidArgumentError(f"the weight of {name!r} is {weight!r}: a number, at least 0")
+    number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+    if not number or not 0 <= weight < math.inf:
+        raise InvalidArgumentError(
+            f"the weight of {name!r} is {weight!r}: it must be a finite number, at least 0"
+        )
     return float(weight)

@@ -51,6 +51,8 @@ _FILTERS = {
 }
 
 
+_INT64_MOST = 2**63 - 1
+
 # What an argument is a list of, where that is no plain value.
 _PARTS = {("ParseJsonOp", "fields"): "JsonField", ("ParseExampleOp", "features"): "ExampleFeature"}
 
@@ -305,8 +307,8 @@ def tokens(length, *, stride=None, dtype="int64", vocabulary=None):
         dtype: of the array, ``"int64"`` or ``"int32"``.
         vocabulary: a sample with a token that is not below it is bad: it catches a wrong ``--dtype``.
     """
-    arguments = {"length": length, "stride": stride or 0}
-    return Op("TokensOp", arguments | _token_arguments(dtype, vocabulary))
+    arguments = {"stride": _or_0("stride", stride, _INT64_MOST)}
+    return Op("TokensOp", arguments | _token_arguments(length, dtype, vocabulary))
 
 
 def pack_tokens(length, *, window=None, seed=0, pad=0, dtype="int64", vocabulary=None):
@@ -321,12 +323,25 @@ def pack_tokens(length, *, window=None, seed=0, pad=0, dtype="int64", vocabulary
         window: how many documents are packed together; None: some MiB of them.
         seed: of the rows' order within a window.
     """
-    arguments = {"length": length, "window": window or 0, "seed": seed, "pad": pad}
-    return Op("PackTokensOp", arguments | _token_arguments(dtype, vocabulary))
+    arguments = {
+        "window": _or_0("window", window, _INT64_MOST),
+        "seed": check.integer("seed", seed, 0, 2**64 - 1),
+        "pad": check.integer("pad", pad, -_INT64_MOST - 1, _INT64_MOST),
+    }
+    return Op("PackTokensOp", arguments | _token_arguments(length, dtype, vocabulary))
 
 
-def _token_arguments(dtype, vocabulary):
-    return {"dtype": check.dtype_name("dtype", dtype), "vocabulary": vocabulary or 0}
+def _token_arguments(length, dtype, vocabulary):
+    return {
+        "length": check.integer("length", length, 1, 2**30),
+        "dtype": check.dtype_name("dtype", dtype),
+        "vocabulary": _or_0("vocabulary", vocabulary, _INT64_MOST),
+    }
+
+
+def _or_0(name, value, most):
+    """0 stands for None."""
+    return 0 if value is None else check.integer(name, value, 1, most)
 
 
 def select(*fields):

@@ -123,9 +123,11 @@ def test_a_mixture_has_exact_shares_and_goes_on_after_new_weights(drives, small)
 
 
 def test_what_makes_no_mixture_is_refused(drives, small):
-    for bad in ({}, {"a": small}, {"a": (small, -1)}, {"a": (small, "x")}, {1: (small, 1)}):
+    bad_weights = ({"a": (small, weight)} for weight in (-1, "x", True, float("nan"), float("inf")))
+    for bad in ({}, {"a": small}, {1: (small, 1)}, *bad_weights):
         with pytest.raises(fb.InvalidArgumentError):
             fb.Mix(bad)
+    assert fb.Mix({"a": (small, np.float32(0.5))}).sources["a"][1] == 0.5
     two = fb.VideoClips(drives, frames=1)
     with pytest.raises(fb.InvalidArgumentError, match="equal arrays"):
         fb.Loader(fb.Mix({"a": (small, 1), "b": (two, 1)}))

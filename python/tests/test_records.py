@@ -254,14 +254,15 @@ def test_straight_from_a_bucket(files, server):
 def test_order_of_files_by_the_command_line(files):
     forebay = processes.find_program("forebay", "FOREBAY_CLI")
 
-    def run(*arguments):
+    def run(*arguments, format="files"):
         result = subprocess.run(
-            [forebay, "order", *arguments, files, "--format", "files", "--batch-size", "10"],
+            [forebay, "order", *arguments, files, "--format", format, "--batch-size", "10"],
             capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
         return result.stdout
 
+    assert run("digest", format="records") == run("digest")  # whatever the index is of
     assert "every sample exactly as often as declared" in run("verify")
     assert pathlib.PurePath(sorted(names(), key=str.encode)[0]).name in run(
         "show", "--shuffle", "none"
@@ -385,7 +386,7 @@ def test_append_refuses_what_is_no_longer_what_it_was(tmp_path):
         fb.index(tmp_path, append=True, out=tmp_path / "none.fbc")
 
 
-def test_another_data_set_or_a_later_one_is_refused(tmp_path):
+def test_another_data_set_or_a_later_one_or_another_state_is_refused(tmp_path):
     files_of(tmp_path, range(8))
     fb.index(tmp_path, format="files", out=tmp_path.parent / "first.fbc")
     fb.index(tmp_path, format="files")
@@ -402,6 +403,15 @@ def test_another_data_set_or_a_later_one_is_refused(tmp_path):
         state["sources"][0]["sizes"] = [{"from_epoch": 0, "samples": 7}]
         with pytest.raises(fb.InvalidArgumentError, match="7 samples"):
             loader.load_state_dict(state)
+        state = loader.state_dict()
+        with pytest.raises(fb.InvalidArgumentError, match="catalog_hash is 00"):
+            loader.load_state_dict(state | {"catalog_hash": "00"})
+        del state["skips"]
+        with pytest.raises(fb.InvalidArgumentError, match="'skips' is missing"):
+            loader.load_state_dict(state)
+    for ops in (fb.ops.to_chw(), print, 5):
+        with pytest.raises(fb.InvalidArgumentError, match="must be a list of forebay.ops"):
+            fb.Loader(fb.Records(tmp_path), ops=ops)
 
 
 def test_a_large_object_comes_in_parts_and_whole(tmp_path):

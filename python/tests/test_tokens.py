@@ -140,6 +140,39 @@ def test_packed_rows_hold_every_document_once(documents):
     assert used > 0.93
 
 
+def test_files_that_are_appended_leave_packed_rows_as_they_were(tmp_path):
+    rng = np.random.default_rng(6)
+    write_megatron(tmp_path / "a", [some_tokens(rng, n) for n in rng.integers(3000, 6000, 600)])
+    fb.index(str(tmp_path))
+    options = {"ops": [fb.ops.pack_tokens(4096)], "batch_size": 8, "epochs": 2, "tail": "ragged"}
+    with fb.Loader(fb.Records(str(tmp_path)), **options) as loader:
+        whole, states = [], []
+        for batch in loader:
+            whole.append(np.array(batch["tokens"]))
+            states.append(loader.state_dict())
+    # Documents of another length: by all of them together other ones would share a window.
+    write_megatron(tmp_path / "b", [some_tokens(rng, n) for n in rng.integers(5, 50, 3000)])
+    assert fb.index(str(tmp_path), append=True)["appended"] == 3000
+    with fb.Loader(fb.Records(str(tmp_path)), **options) as loader:
+        loader.load_state_dict(states[4])
+        rest = [np.array(batch["tokens"]) for batch in loader]
+        assert sum(len(batch["tokens"]) for batch in loader) > sum(map(len, whole))
+    np.testing.assert_array_equal(np.concatenate(whole[5:]), np.concatenate(rest))
+
+
+@pytest.mark.parametrize("op, arguments, text", [
+    (fb.ops.tokens, {"length": 0}, "length=0 must be at least 1"),
+    (fb.ops.tokens, {"length": 8.0}, "length=8.0 must be an integer"),
+    (fb.ops.tokens, {"length": 8, "stride": 0}, "stride=0 must be at least 1"),
+    (fb.ops.tokens, {"length": 8, "vocabulary": 2**63}, "vocabulary=.* must be at most"),
+    (fb.ops.pack_tokens, {"length": 8, "seed": -1}, "seed=-1 must be at least 0"),
+    (fb.ops.pack_tokens, {"length": 8, "pad": 2**31, "dtype": "int32"}, "pad is 2147483648"),
+])  # fmt: skip
+def test_arguments_that_cannot_be_are_named(op, arguments, text):
+    with pytest.raises(fb.errors.InvalidArgumentError, match=text):
+        op(**arguments)
+
+
 def test_documents_come_whole_without_an_op(documents):
     folder, texts = documents
     with fb.Loader(fb.Records(str(folder)), batch_size=7, epochs=1, shuffle=False) as loader:

@@ -243,6 +243,17 @@ Result<RunPlan> PlanRun(const std::vector<OpenedSource>& sources,
   return plan;
 }
 
+namespace {
+
+std::string CatalogHashOf(const std::vector<SourceState>& sources) {
+  if (sources.size() == 1) return sources[0].catalog_hash;
+  std::string catalogs;
+  for (const SourceState& source : sources) catalogs += source.catalog_hash + "\n";
+  return HexOf(HashName(catalogs));
+}
+
+}  // namespace
+
 LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOptions& options,
                         const order::RunSpec& order) {
   LoaderState state;
@@ -250,7 +261,6 @@ LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOpt
   state.seed = options.seed;
   state.spec = OrderText(options, order);
   uint64_t hash = HashName(state.spec);
-  std::string catalogs;
   for (size_t i = 0; i < sources.size(); ++i) {
     const OpenedSource& source = sources[i];
     const std::vector<order::SourceSize>& sizes = order.sources[i].sizes;
@@ -261,10 +271,9 @@ LoaderState DescribeRun(const std::vector<OpenedSource>& sources, const OrderOpt
       state.sources.back().sizes.push_back({size.from_epoch, size.samples});
     }
     hash = DeriveKey(DeriveKey(hash, HashName(source.name)), HashName(source.spec));
-    catalogs += source.catalog_hash + "\n";
   }
   state.spec_hash = HexOf(hash);
-  state.catalog_hash = sources.size() == 1 ? sources[0].catalog_hash : HexOf(HashName(catalogs));
+  state.catalog_hash = CatalogHashOf(state.sources);
   return state;
 }
 
@@ -295,6 +304,9 @@ Status CheckSameRun(const LoaderState& state, const LoaderState& mine,
       return Differs(in_source("samples"), fmt::format("{}", saved.samples),
                      fmt::format("{}", then->samples));
     }
+  }
+  if (const std::string all = CatalogHashOf(state.sources); state.catalog_hash != all) {
+    return Differs("catalog_hash", state.catalog_hash, all);
   }
   FB_RETURN_IF_ERROR(CompareTexts("spec", state.spec, mine.spec));
   if (state.spec_hash != mine.spec_hash) {

@@ -30,7 +30,8 @@ struct Shard {
   uint64_t number = 0;
   uint64_t first_record = 0, records = 0;
   uint64_t first_sample = 0, samples = 0;
-  ByteRange tokens;  // from the first document to the end of the last one
+  ByteRange tokens;     // from the first document to the end of the last one
+  uint64_t window = 1;  // of packed rows: documents packed together
 };
 
 // The first record at or behind `from` whose shard is not before `shard`.
@@ -163,22 +164,19 @@ class Windows : public TokenSamples {
 class PackedRows : public TokenSamples {
  public:
   PackedRows(std::shared_ptr<const RecordsCatalog> documents, uint64_t item, const PackTokensOp& op)
-      : TokenSamples(std::move(documents), item, static_cast<uint64_t>(op.length)) {
-    const RecordsCatalog& all = this->documents();
-    const uint64_t mean = std::max<uint64_t>(all.total_bytes() / all.count(), 1);
-    spec_.row_tokens = length();
-    spec_.seed = op.seed;
-    spec_.window = op.window > 0 ? static_cast<uint64_t>(op.window)
-                                 : std::clamp(kPackedBytes / mean, kWindowLeast, kWindowMost);
-  }
+      : TokenSamples(std::move(documents), item, static_cast<uint64_t>(op.length)),
+        window_(static_cast<uint64_t>(op.window)),
+        seed_(op.seed) {}
   Status Make() {
     FB_ASSIGN_OR_RETURN(std::vector<Shard> shards, feed::ShardsOf(documents()));
     const MutexLock lock(mutex_);
     for (Shard& shard : shards) {
+      shard.window = WindowOf(shard);
+      const order::PackingSpec spec{length(), shard.window, seed_};
       // Documents of one file: a row is read from one object.
       FB_ASSIGN_OR_RETURN(
           order::PackedEpoch packed,
-          order::PackedEpoch::Make(spec_, shard.number, shard.records,
+          order::PackedEpoch::Make(spec, shard.number, shard.records,
                                    [this, first = shard.first_record](uint64_t document) {
                                      return TokensOf(first + document);
                                    }));
@@ -216,7 +214,7 @@ class PackedRows : public TokenSamples {
       const ByteRange range{first, first + piece.tokens * item()};
       entry.fields.push_back({.field = 0, .range = range, .bytes = range.size()});
     }
-    FB_ASSIGN_OR_RETURN(entry.range, SpanOf(shard, row.front().document / spec_.window));
+    FB_ASSIGN_OR_RETURN(entry.range, SpanOf(shard, row.front().document / shard.window));
     return entry;
   }
   bool reads() const override { return documents().reads(); }
@@ -228,7 +226,7 @@ class PackedRows : public TokenSamples {
       for (const uint64_t i : samples) {
         const Shard& shard = ShardOfSample(i);
         const uint64_t first = packed_[shard.number].CursorAt(i - shard.first_sample).document;
-        const uint64_t end = std::min(shard.records, first + spec_.window);
+        const uint64_t end = std::min(shard.records, first + shard.window);
         for (uint64_t d = first; d < end; d += catalog::kRecordsPerBlock) {
           records.push_back(shard.first_record + d);
         }
@@ -240,6 +238,12 @@ class PackedRows : public TokenSamples {
   uint64_t pieces_most() const { return pieces_most_; }
 
  private:
+  // By this file alone: files that are appended change nothing of the rows that there are.
+  uint64_t WindowOf(const Shard& shard) const {
+    if (window_ > 0) return window_;
+    const uint64_t mean = shard.tokens.size() / std::max<uint64_t>(shard.records, 1);
+    return std::clamp(kPackedBytes / std::max<uint64_t>(mean, 1), kWindowLeast, kWindowMost);
+  }
   uint64_t TokensOf(uint64_t record) const FB_REQUIRES(mutex_) {
     const Result<RecordEntry> document = documents().At(record);
     if (document.ok()) return document->range.size() / item();
@@ -247,23 +251,24 @@ class PackedRows : public TokenSamples {
     return 0;
   }
   Result<ByteRange> SpanOf(const Shard& shard, uint64_t window) const {
-    const uint64_t first = window * spec_.window;
-    const uint64_t end = std::min(shard.records, first + spec_.window);
+    const uint64_t first = window * shard.window;
+    const uint64_t end = std::min(shard.records, first + shard.window);
     FB_ASSIGN_OR_RETURN(const RecordEntry begin, documents().At(shard.first_record + first));
     FB_ASSIGN_OR_RETURN(const RecordEntry last, documents().At(shard.first_record + end - 1));
     return ByteRange{begin.range.offset, last.range.end};
   }
   Status FindSpans(const std::vector<Shard>& shards) {
     for (const Shard& shard : shards) {
-      for (uint64_t first = 0; first < shard.records; first += spec_.window) {
-        FB_ASSIGN_OR_RETURN(const ByteRange span, SpanOf(shard, first / spec_.window));
+      for (uint64_t first = 0; first < shard.records; first += shard.window) {
+        FB_ASSIGN_OR_RETURN(const ByteRange span, SpanOf(shard, first / shard.window));
         range_max_ = std::max(range_max_, span.size());
       }
     }
     return {};
   }
 
-  order::PackingSpec spec_;
+  const uint64_t window_;  // as the op says; 0: by the documents' mean length
+  const uint64_t seed_;
   uint64_t range_max_ = 0;
   uint64_t pieces_most_ = 0;
   mutable Mutex mutex_;

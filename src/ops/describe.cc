@@ -289,6 +289,9 @@ struct Validator {
   Status operator()(const PackTokensOp& op) const {
     FB_RETURN_IF_ERROR(CheckTokens("pack_tokens", op));
     constexpr int64_t kWindowMost = 65'536;
+    if (op.dtype == "int32" && op.pad != static_cast<int32_t>(op.pad)) {
+      return Bad(fmt::format("pack_tokens: pad is {}, which no int32 is", op.pad));
+    }
     if (op.window >= 0 && op.window <= kWindowMost) return {};
     return Bad(
         fmt::format("pack_tokens: window is {}, and has to be 0 to {}", op.window, kWindowMost));
