@@ -12,6 +12,7 @@
 #include "format/sniff.h"
 #include "format/tfrecord.h"
 #include "format/tokens.h"
+#include "format/zip.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
@@ -195,7 +196,14 @@ void NpyRows(ByteView input) {
   });
 }
 
-void Npz(ByteView input) { Check(input, &format::ScanNpz); }
+void Npz(ByteView input) {
+  Check(input, &format::ScanNpz);
+  std::vector<std::byte> scratch;
+  for (const uint64_t bytes : {input.size(), 2 * input.size(), size_t{200}}) {
+    const auto member = format::OpenZipMember(input, bytes, &scratch);
+    FB_ASSERT(!member.ok() || member->data() != scratch.data() || member->size() == bytes);
+  }
+}
 
 void LitData(ByteView input) {
   for (const std::vector<std::string>& fields :

@@ -9,6 +9,7 @@ constexpr Target kTargets[] = {
     {"catalog", &Catalog},
     {"files_catalog", &FilesCatalog},
     {"records_catalog", &RecordsCatalog},
+    {"records_part", &RecordsPart},
     {"video_index", &VideoIndex},
     {"s3_xml", &S3Xml},
     {"http_head", &HttpHead},

@@ -21,6 +21,7 @@ const Target* FindTarget(std::string_view name);  // null: there is none
 void Catalog(ByteView input);       // a catalog file, and the same as the body of one that verifies
 void FilesCatalog(ByteView input);  // a catalog of plain objects, also with hashes made to fit
 void RecordsCatalog(ByteView input);  // a catalog of records, likewise
+void RecordsPart(ByteView input);     // a part of one, likewise
 void VideoIndex(ByteView input);      // one packed video index
 void S3Xml(ByteView input);           // the XML of S3's answers, and errors made of it
 void HttpHead(ByteView input);        // the lines of a response's head; Content-Range; dates

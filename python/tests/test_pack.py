@@ -64,7 +64,7 @@ def test_the_catalog_written_with_the_shards_is_the_one_an_index_makes(pictures,
     catalog = tmp_path / ".forebay" / "catalog.fbc"
     written = catalog.read_bytes()
     index = fb.index(str(tmp_path), format=to)
-    assert index["records"] == 240 and index["content_hash"] == report["content_hash"]
+    assert index["records"] == 240 and index["objects_skipped"] == 0 and index["content_hash"] == report["content_hash"]
     assert catalog.read_bytes() == written
     manifest = json.loads((tmp_path / ".forebay" / "pack.json").read_text())
     assert sum(shard["samples"] for shard in manifest["shards"]) == 240
@@ -120,11 +120,13 @@ def test_one_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(pictures, tm
 def test_a_shard_that_was_changed_or_is_gone_is_made_again(pictures, tmp_path):
     pack(pictures, tmp_path, *arguments_for("tar"))
     before = content(tmp_path)
-    (tmp_path / ".forebay/pack.json").unlink()
     (tmp_path / "shard-000001.tar").write_bytes(b"other")
     (tmp_path / "shard-000002.tar").unlink()
     assert pack(pictures, tmp_path, *arguments_for("tar"))["shards_written"] == 2
-    assert content(tmp_path) == before
+    assert content(tmp_path) == before and (tmp_path / ".forebay/pack.json").exists()
+    (tmp_path / "shard-000002.tar").unlink()
+    error = pack(pictures, tmp_path, *arguments_for("tar"), "--shard", "0/5", code=254)
+    assert "shard-000002.tar is not what its marker says" in error and "share 2 of 5" in error, error
 
 
 def test_what_is_not_of_this_pack_is_never_touched(pictures, tmp_path):
@@ -195,6 +197,21 @@ def test_files_of_no_sample_are_left_out_with_a_warning(tmp_path):
     report = json.loads(ran.stdout)
     assert report["samples"] == 1 and report["files_left_out"] == 2
     assert "README: left out" in ran.stderr and ".hidden.txt: left out" in ran.stderr
+
+
+def test_what_the_source_is_of_is_told_by_all_of_its_objects(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for n in range(20):
+        (source / f"{n:02}.json").write_text("{}")
+        (source / f"{n:02}.jpg").write_bytes(b"no picture")
+    report = pack(source, tmp_path / "o", "--to", "tar")
+    assert (report["from"], report["samples"], report["files_left_out"]) == ("files", 20, 0)
+    lines = pack(source, tmp_path / "lines", "--to", "tar", "--format", "jsonl", code=2)
+    assert (lines["from"], lines["samples"], lines["files_left_out"]) == ("jsonl", 20, 20)
+    (tmp_path / "o" / "README.md").write_text("of the shards")
+    error = pack(tmp_path / "o", tmp_path / "again", "--to", "mds", code=252)
+    assert "shards of tar and 1 other objects" in error, error
 
 
 def test_folders_become_labels(tmp_path):

@@ -15,6 +15,7 @@ namespace engine {
 namespace {
 
 constexpr size_t kMarkersAtATime = 16;
+constexpr std::string_view kCatalog = ".forebay/catalog.fbc";
 
 }  // namespace
 
@@ -41,8 +42,27 @@ Result<std::vector<catalog::RecordsPart>> PackJob::ReadMarkers() const {
   return parts;
 }
 
+// Each is there as its marker says.
+Status PackJob::CheckShards(const std::vector<catalog::RecordsPart>& parts,
+                            std::vector<PackedShard>* shards) const {
+  for (const catalog::RecordsPart& part : parts) {
+    const catalog::FileEntry& shard = part.shards.at(0);
+    const auto found = there_.find(shard.key);
+    if (found == there_.end() || found->second.size != shard.size ||
+        found->second.etag != shard.etag) {
+      return Status(
+          Code::kPreconditionFailed,
+          fmt::format("{}{} is not what its marker says: another run has just written "
+                      "it, or somebody else; the machine of share {} of {} makes it "
+                      "again",
+                      to_uri_, shard.key, part.head.part % options_.shares, options_.shares));
+    }
+    shards->push_back({shard.key, shard.size, part.catalog ? part.catalog->count() : 0});
+  }
+  return {};
+}
+
 Status PackJob::Complete() {
-  const bool was_finished = finished_;
   FB_RETURN_IF_ERROR(ListTarget());
   report_.shards_missing = 0;
   for (uint64_t i = 0; i < shards_.size(); ++i) {
@@ -51,35 +71,26 @@ Status PackJob::Complete() {
   if (report_.shards_missing > 0) return {};
   FB_ASSIGN_OR_RETURN(const std::vector<catalog::RecordsPart> parts, ReadMarkers());
   std::vector<PackedShard> shards;
-  for (const catalog::RecordsPart& part : parts) {
-    const catalog::FileEntry& shard = part.shards.at(0);
-    const auto found = there_.find(shard.key);
-    if (found == there_.end() || found->second.size != shard.size ||
-        found->second.etag != shard.etag) {
-      return Status(Code::kUnavailable,
-                    fmt::format("{}{} is not what its marker says (another run has just written "
-                                "it, or somebody else): run the same again",
-                                to_uri_, shard.key));
-    }
-    shards.push_back({shard.key, shard.size, part.catalog ? part.catalog->count() : 0});
-  }
-  report_.catalog_uri = to_uri_ + ".forebay/catalog.fbc";
+  FB_RETURN_IF_ERROR(CheckShards(parts, &shards));
+  report_.catalog_uri = to_uri_ + std::string(kCatalog);
   report_.manifest_uri = to_uri_ + std::string(kPackManifest);
   FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, catalog::MergeRecords(parts));
-  if (!was_finished) {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    finished = finished_;
+  }
+  if (!finished) {
     if (const std::string index = target_->IndexOf(shards); !index.empty()) {
-      const ByteView text = AsBytes(index);
-      FB_RETURN_IF_ERROR(Put(to_prefix_ + "index.json", {text.begin(), text.end()}));
+      FB_RETURN_IF_ERROR(Put(to_prefix_ + "index.json", index));
     }
-    FB_RETURN_IF_ERROR(Put(to_prefix_ + ".forebay/catalog.fbc", bytes));
+    FB_RETURN_IF_ERROR(Put(to_prefix_ + std::string(kCatalog), AsText(bytes)));
   }
   FB_ASSIGN_OR_RETURN(const auto opened,
                       catalog::RecordsCatalog::Open(catalog::BytesInMemory(std::move(bytes))));
   report_.content_hash = opened->content_hash();
-  if (was_finished) return {};
-  const std::string manifest = ManifestText(parts);
-  const ByteView text = AsBytes(manifest);
-  return Put(to_prefix_ + std::string(kPackManifest), {text.begin(), text.end()});
+  if (finished) return {};
+  return Put(to_prefix_ + std::string(kPackManifest), ManifestText(parts));
 }
 
 std::string PackJob::ManifestText(const std::vector<catalog::RecordsPart>& parts) const {

@@ -36,11 +36,7 @@ Result<PackReport> PackJob::Run(const std::string& source, const std::string& ta
   FB_RETURN_IF_ERROR(job.Open(source, target, store));
   FB_RETURN_IF_ERROR(job.Plan());
   FB_RETURN_IF_ERROR(job.ListTarget());
-  if (job.finished_) {
-    job.report_.shards_there = job.shards_.size();
-  } else {
-    FB_RETURN_IF_ERROR(job.MakeShards());
-  }
+  FB_RETURN_IF_ERROR(job.MakeShards());
   FB_RETURN_IF_ERROR(job.Complete());
   return std::move(job.report_);
 }
@@ -159,6 +155,7 @@ std::string PackJob::MarkerKey(uint64_t shard) const {
 Status PackJob::ListTarget() {
   there_.clear();
   markers_.clear();
+  bool finished = false;
   std::string other;
   FB_RETURN_IF_ERROR(to_->ListAll(to_prefix_, [&](const store::ObjectInfo& info) {
     std::string name = info.key.substr(to_prefix_.size());
@@ -167,12 +164,16 @@ Status PackJob::ListTarget() {
       if (!name.substr(kMarkerFolder.size()).starts_with(id_ + "/")) other = name;
       markers_[info.key] = info.size;
     } else if (name.starts_with(kOwnFolder)) {
-      finished_ = finished_ || name == kPackManifest;
+      finished = finished || name == kPackManifest;
     } else {
       there_[name] = {name, info.size, info.etag, ""};
     }
     return true;
   }));
+  {
+    const MutexLock lock(mutex_);
+    finished_ = finished;
+  }
   std::vector<std::string> mine = {"index.json"};
   for (uint64_t i = 0; i < shards_.size(); ++i) {
     mine.push_back(ShardName(i));
@@ -262,6 +263,14 @@ void PackJob::WorkOn(uint64_t shard) {
   stop_ = true;
 }
 
+// What is about to be written makes a whole of it again: until then it is none.
+Status PackJob::Unfinish() {
+  const MutexLock lock(mutex_);
+  if (!finished_) return {};
+  finished_ = false;
+  return to_->Delete(to_prefix_ + std::string(kPackManifest));
+}
+
 Result<bool> PackJob::IsThere(uint64_t shard) const {
   const std::string key = MarkerKey(shard);
   const auto found = there_.find(ShardName(shard));
@@ -277,6 +286,7 @@ Status PackJob::MakeShard(uint64_t shard) {
   FB_ASSIGN_OR_RETURN(const std::unique_ptr<PackShard> made, Fill(shard));
   auto bytes = made->Finish();
   if (!bytes.ok()) return std::move(bytes).status().WithContext(ShardName(shard));
+  FB_RETURN_IF_ERROR(Unfinish());
   FB_RETURN_IF_ERROR(Store(shard, *made, *bytes));
   const MutexLock lock(mutex_);
   bytes_written_ += bytes->size();
@@ -361,18 +371,17 @@ Status PackJob::Store(uint64_t shard, const PackShard& made, const std::vector<s
   FB_ASSIGN_OR_RETURN(const store::PutResult stored, to_->PutLarge(std::move(put), part));
   const std::string sidecar = made.Sidecar();
   if (!target_->sidecar_ending().empty()) {
-    const ByteView text = AsBytes(sidecar);
-    FB_RETURN_IF_ERROR(Put(to_prefix_ + SidecarName(shard), {text.begin(), text.end()}));
+    FB_RETURN_IF_ERROR(Put(to_prefix_ + SidecarName(shard), sidecar));
   }
   FB_ASSIGN_OR_RETURN(const std::vector<std::byte> marker,
                       CatalogOf(shard, records, bytes, {name, bytes.size(), stored.etag, ""}));
-  return Put(MarkerKey(shard), marker);
+  return Put(MarkerKey(shard), AsText(marker));
 }
 
-Status PackJob::Put(const std::string& key, const std::vector<std::byte>& bytes) const {
+Status PackJob::Put(const std::string& key, std::string_view text) const {
   store::PutRequest put;
   put.key = key;
-  put.body = {bytes};
+  put.body = {AsBytes(text)};
   return to_->PutLarge(std::move(put)).status();
 }
 

@@ -43,27 +43,30 @@ class PackJob {
   std::string Identity() const;
 
   // What is below the target now. Errors: kPreconditionFailed when it is not this job's.
-  Status ListTarget();
+  Status ListTarget() FB_EXCLUDES(mutex_);
   Status MakeShards() FB_EXCLUDES(mutex_);
   size_t ShardsAtATime() const;
   void WorkOn(uint64_t shard) FB_EXCLUDES(mutex_);
   // Whether an earlier run has made it.
   Result<bool> IsThere(uint64_t shard) const;
-  Status MakeShard(uint64_t shard);
+  Status MakeShard(uint64_t shard) FB_EXCLUDES(mutex_);
+  Status Unfinish() FB_EXCLUDES(mutex_);
   Result<std::unique_ptr<PackShard>> Fill(uint64_t shard);
   Status Store(uint64_t shard, const PackShard& made, const std::vector<std::byte>& bytes);
   // Reads it as an index does, and so proves that it can be read.
   Result<std::vector<std::byte>> CatalogOf(uint64_t shard, uint64_t records,
                                            const std::vector<std::byte>& bytes,
                                            const catalog::FileEntry& entry) const;
-  Status Put(const std::string& key, const std::vector<std::byte>& bytes) const;
+  Status Put(const std::string& key, std::string_view text) const;
   // For a moment; whether nothing is left to do.
   bool WaitForAll() FB_EXCLUDES(mutex_);
   // False: the caller wants it stopped.
   bool Report() FB_EXCLUDES(mutex_);
 
   // Catalog and manifest, when all shards are there.
-  Status Complete();
+  Status Complete() FB_EXCLUDES(mutex_);
+  Status CheckShards(const std::vector<catalog::RecordsPart>& parts,
+                     std::vector<PackedShard>* shards) const;
   Result<std::vector<catalog::RecordsPart>> ReadMarkers() const;
   std::string ManifestText(const std::vector<catalog::RecordsPart>& parts) const;
 
@@ -88,7 +91,6 @@ class PackJob {
   std::string id_;
   std::map<std::string, catalog::FileEntry, std::less<>> there_;  // by name below the target
   std::map<std::string, uint64_t, std::less<>> markers_;
-  bool finished_ = false;  // by an earlier run
 
   PackReport report_;
   uint64_t bytes_mine_ = 0;
@@ -96,8 +98,9 @@ class PackJob {
   std::atomic<bool> stop_{false};
   Mutex mutex_;
   std::condition_variable_any changed_;
-  uint64_t left_ FB_GUARDED_BY(mutex_) = 0;  // shards, of this share
-  Status status_ FB_GUARDED_BY(mutex_);      // the first failure
+  uint64_t left_ FB_GUARDED_BY(mutex_) = 0;      // shards, of this share
+  Status status_ FB_GUARDED_BY(mutex_);          // the first failure
+  bool finished_ FB_GUARDED_BY(mutex_) = false;  // the manifest is there
   uint64_t written_ FB_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_written_ FB_GUARDED_BY(mutex_) = 0;
   uint64_t kept_ FB_GUARDED_BY(mutex_) = 0;

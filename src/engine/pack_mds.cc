@@ -90,7 +90,8 @@ class MdsTarget : public PackTarget {
   }
   Result<std::unique_ptr<PackShard>> Begin(uint64_t bytes) const override {
     FB_ASSIGN_OR_RETURN(format::MdsWriter writer, format::MdsWriter::Make(columns_));
-    writer.Reserve(bytes);
+    constexpr uint64_t kHead = 64 << 10;  // the description that is put in front
+    writer.Reserve(bytes + kHead);
     return std::make_unique<MdsShard>(std::move(writer));
   }
   std::string ShardName(uint64_t number, uint64_t count) const override {

@@ -197,9 +197,12 @@ Result<std::unique_ptr<PackSource>> FromCatalog(const IndexJob& job, const std::
   return OverFiles(std::move(files));
 }
 
-Result<std::unique_ptr<PackSource>> IndexedFiles(const IndexJob& job,
+Result<std::unique_ptr<PackSource>> IndexedFiles(const IndexJob& job, const PackOptions& options,
                                                  PackSource::LeftOut* left_out) {
   catalog::FilesOptions build{.source_uri = job.source_uri};
+  if (options.on_progress) {
+    build.on_progress = [&options](uint64_t) { return options.on_progress({}); };
+  }
   catalog::FilesReport built;
   auto bytes = catalog::BuildFiles(store::SyncStore(job.from), job.prefix, build, &built);
   if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
@@ -209,13 +212,19 @@ Result<std::unique_ptr<PackSource>> IndexedFiles(const IndexJob& job,
 }
 
 // A shard that is damaged, or none, ends it: what is packed is all of it.
-Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const std::string& name,
+Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const PackOptions& options,
+                                                   const std::string& name,
                                                    PackSource::LeftOut* left_out) {
   FB_RETURN_IF_ERROR(CheckFormat(name));
   FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  catalog::RecordsOptions build{.source_uri = job.source_uri};
+  if (options.on_progress) {
+    build.on_progress = [&options](const catalog::BuildProgress&) {
+      return options.on_progress({});
+    };
+  }
   catalog::RecordsReport built;
-  auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format,
-                                     {.source_uri = job.source_uri}, &built);
+  auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format, build, &built);
   if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
   if (!built.failures.empty()) {
     return Status(Code::kDataLoss, built.failures[0].why,
@@ -236,8 +245,19 @@ Result<std::unique_ptr<PackSource>> OpenPackSource(const IndexJob& job, const Pa
   if (format == "auto") {
     FB_ASSIGN_OR_RETURN(format, FormatOfObjects(job));
   }
-  if (format.empty() || format == "files") return IndexedFiles(job, left_out);
-  return IndexedRecords(job, format, left_out);
+  if (format.empty() || format == "files") return IndexedFiles(job, options, left_out);
+  auto source = IndexedRecords(job, options, format, left_out);
+  if (options.format != "auto" || !source.ok() || left_out->files == 0) return source;
+  // Not all of it is that. Beside pictures it is their samples' fields that look like shards.
+  constexpr std::string_view kFields[] = {"jsonl", "csv", "npy", "npz"};
+  if (std::ranges::find(kFields, format) != std::end(kFields)) {
+    return IndexedFiles(job, options, left_out);
+  }
+  return Status(Code::kInvalidArgument,
+                fmt::format("{} holds shards of {} and {} other objects: --format {} packs what is "
+                            "in the shards and leaves the others out, --format files takes files "
+                            "of one key for a sample",
+                            job.source_uri, format, left_out->files, format));
 }
 
 }  // namespace forebay::engine

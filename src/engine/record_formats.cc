@@ -60,7 +60,9 @@ Known RecordIo(std::string name, format::RecordIoOptions::Multipart multipart,
                format::RecordIoOptions::Payload payload) {
   const bool mxnet = multipart == format::RecordIoOptions::Multipart::kMxnet;
   const bool image = payload == format::RecordIoOptions::Payload::kImage;
-  RecordFormat format{.name = name, .options = mxnet ? "multipart=mxnet" : "multipart=sagemaker"};
+  RecordFormat format{.name = name,
+                      .options = mxnet ? "multipart=mxnet" : "multipart=sagemaker",
+                      .companion = mxnet ? ".idx" : ""};
   format.scan = [multipart, payload](const Shard& shard, const OnRecord& on_record,
                                      ScanReport* report) {
     format::RecordIoOptions options;
@@ -182,7 +184,8 @@ std::vector<Known> MakeAll() {
   known.push_back(RecordIo("recordio", Multipart::kMxnet, Payload::kRaw));
   known.push_back(RecordIo("recordio-image", Multipart::kMxnet, Payload::kImage));
   known.push_back(RecordIo("recordio-protobuf", Multipart::kSageMaker, Payload::kRaw));
-  known.push_back({"mds", Kind::kMds, true, {.name = "mds", .scan = ScanColumns}});
+  known.push_back(
+      {"mds", Kind::kMds, true, {.name = "mds", .companion = "index.json", .scan = ScanColumns}});
   known.push_back(Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl));
   known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv));
   known.push_back(BareLines("csv-no-header", "csv", "header=none", '"'));
