@@ -28,6 +28,8 @@ constexpr Target kTargets[] = {
     {"sagemaker_record", &SageMakerRecord},
     {"lines", &Lines},
     {"tokens", &Tokens},
+    {"parquet", &Parquet},
+    {"parquet_pages", &ParquetPages},
     {"mds", &Mds},
     {"mds_index", &MdsIndex},
     {"mds_value", &MdsValue},

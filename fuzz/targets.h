@@ -40,6 +40,8 @@ void RecordIoIndex(ByteView input);    // an .idx file
 void SageMakerRecord(ByteView input);  // a protocol buffer
 void Lines(ByteView input);            // JSON lines, CSV
 void Tokens(ByteView input);           // a file of tokens with a header, an index of tokens
+void Parquet(ByteView input);          // a Parquet file, and the values of its columns
+void ParquetPages(ByteView input);     // pages, a footer, what a catalog says of a row group
 void Mds(ByteView input);              // an MDS shard, and one sample
 void MdsIndex(ByteView input);         // its index.json
 void MdsValue(ByteView input);         // a line: an encoding; a value

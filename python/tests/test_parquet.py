@@ -1,7 +1,10 @@
 """Rows of Parquet files, by pyarrow and DuckDB as references: every type, codec and encoding, in any
 order, and never a wrong row from a damaged file."""
 
+import contextlib
 import json
+import os
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import forebay as fb
+from forebay.demo import processes, seaweed
 
 BYTES = "forebay_store_read_bytes_total"
 
@@ -440,9 +444,6 @@ def test_a_file_that_changed_since_it_was_indexed_is_told(tmp_path):
 
 
 def test_machines_share_an_index_out(tmp_path):
-    import os
-    import subprocess
-
     tables = [table(20, seed).select(["grows"]) for seed in range(3)]
     for number, one in enumerate(tables):
         pq.write_table(one, tmp_path / f"{number}.parquet")
@@ -461,11 +462,100 @@ def test_without_arrow_it_says_what_to_install(tmp_path, run_python):
         "try:\n    fb.Loader(fb.Records(sys.argv[1], format='parquet'), batch_size=1)\n"
         "except fb.UnimplementedError as error:\n    print(error)\n"
     )
-    import os
-
     os.environ["FOREBAY_PARQUET_LIBRARY"] = "/nowhere/libforebay_parquet.so"
     try:
         result = run_python(program, str(tmp_path))
     finally:
         del os.environ["FOREBAY_PARQUET_LIBRARY"]
     assert "pip install pyarrow==" in result.stdout
+
+
+def test_the_same_comes_from_a_bucket(tmp_path, monkeypatch):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    tables = [table(90, seed) for seed in range(3)]
+    for number, one in enumerate(tables):
+        pq.write_table(one, folder / f"{number}.parquet", row_group_size=40)
+    expected = joined(tables)
+    names = ["int64", "text", "image", "vector"]
+    with contextlib.closing(seaweed.Server(tmp_path / "server")) as server:
+        client = server.client()
+        assert client.request("PUT", "/tables")[0] == 200
+        client.close()
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key,
+            "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        options = {"endpoint_url": server.endpoint, "region": "us-east-1"}
+        copy = [processes.find_program("forebay", "FOREBAY_CLI"), "cp", "-r", f"{folder}/",
+                "s3://tables/raw/", "--endpoint-url", server.endpoint, "--region", "us-east-1"]  # fmt: skip
+        subprocess.run(copy, check=True, capture_output=True, timeout=120)
+        report = fb.index("s3://tables/raw/", storage_options=options)
+        assert (report["format"], report["records"]) == ("parquet", 270)
+        assert report["requests"] == 3 + 3  # heads that tell the format, and footers
+        records = fb.Records("s3://tables/raw/", columns=names, storage_options=options)
+        with fb.Loader(
+            records, batch_size=30, shuffle=fb.BlockShuffle(window=2), epochs=2, seed=5
+        ) as loader:
+            for _ in range(2):
+                seen = [sample for batch in loader for sample in check(batch, expected, names)]
+                assert sorted(seen) == list(range(270))
+
+
+def test_a_mixture_of_tables_and_one_with_what_is_no_table(tmp_path):
+    folders = [tmp_path / name for name in "abc"]
+    tables = [table(60, seed) for seed in range(2)]
+    for folder, one in zip(folders, tables):
+        folder.mkdir()
+        write(folder, [one], row_group_size=25)
+    names = ["grows", "text"]
+    mix = {
+        folder.name: (fb.Records(folder, columns=names), 1) for folder in folders[:2]
+    }  # fmt: skip
+    expected = [flat(one) for one in tables]
+    with fb.Loader(fb.Mix(mix, block=4), batch_size=8, epochs=1) as loader:
+        count = 0
+        for batch in loader:
+            for row, (source, sample) in enumerate(zip(batch["_source"], batch["_sample"])):
+                for name in names:
+                    assert value_of(batch, name, row) == expected[source][name][sample]
+                count += 1
+        assert count == 120
+    folders[2].mkdir()
+    (folders[2] / "x.jsonl").write_text('{"a": 1}\n')
+    fb.index(folders[2])
+    mix = {
+        "a": (fb.Records(folders[0], columns=["text"]), 1),
+        "c": (fb.Records(folders[2]), 1),
+    }
+    with pytest.raises(fb.InvalidArgumentError, match="mixture"):
+        fb.Loader(fb.Mix(mix), batch_size=8)
+
+
+def test_rows_of_a_damaged_page_are_replaced_where_that_is_allowed(tmp_path):
+    source = pa.table({"n": np.arange(60)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        source, path, row_group_size=20, write_page_checksum=True, use_dictionary=False,
+        compression="none",
+    )  # fmt: skip
+    fb.index(tmp_path)
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    times = path.stat()
+    data = bytearray(path.read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size - 4] ^= 1
+    with open(path, "r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with fb.Loader(fb.Records(tmp_path), batch_size=6, shuffle=False, epochs=1) as loader:
+        with pytest.raises(fb.DataLossError, match=r"'n' of row group 1.*CRC-32.*a\.parquet"):
+            list(loader)
+    with fb.Loader(
+        fb.Records(tmp_path), batch_size=6, shuffle=False, epochs=1, on_bad_sample=fb.skip(max=20),
+        held_limit=99,
+    ) as loader:  # fmt: skip
+        good = [*range(20), *range(40, 60)]
+        rows = [int(n) for batch in loader for n in batch["n"]]
+        assert len(rows) == 60 and set(rows) <= set(good)
+        assert [row for row in rows[:20]] == list(range(20))

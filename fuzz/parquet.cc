@@ -1,0 +1,95 @@
+#include <cstring>
+
+#include "base/assert.h"
+#include "format/parquet.h"
+#include "format/parquet_thrift.h"
+#include "fuzz/targets.h"
+
+namespace forebay::fuzz {
+namespace {
+
+format::Shard ShardOf(ByteView input) {
+  return {.name = "fuzz",
+          .size = input.size(),
+          .read = [input](ByteRange range, MutableBytes into) -> Status {
+            FB_ASSERT(range.offset <= range.end && range.end <= input.size() &&
+                      range.size() == into.size());
+            if (!range.empty()) std::memcpy(into.data(), &input[range.offset], range.size());
+            return {};
+          }};
+}
+
+// What a column owes whoever takes rows from it.
+void CheckValues(const format::ParquetValues& values, const format::ParquetColumn& column,
+                 uint64_t rows) {
+  FB_ASSERT(values.rows == rows);
+  FB_ASSERT(values.valid.empty() || values.valid.size() == rows);
+  if (column.value_bytes > 0 && column.max_repetition == 0) {
+    FB_ASSERT(values.offsets.empty() && values.values.size() == rows * column.value_bytes);
+    return;
+  }
+  FB_ASSERT(values.offsets.size() == rows + 1 && values.offsets[0] == 0 &&
+            values.offsets[rows] == values.values.size());
+  for (uint64_t row = 0; row < rows; ++row) {
+    FB_ASSERT(values.offsets[row] <= values.offsets[row + 1]);
+  }
+}
+
+void DecodeAll(ByteView input, const format::FoundRecord& record) {
+  constexpr uint64_t kRowsMost = 1 << 16;
+  std::vector<ByteRange> ranges;
+  for (const format::FoundField& field : record.fields) ranges.push_back(field.range);
+  const auto group = format::UnpackParquetGroup(record.key, ranges);
+  FB_ASSERT(group.ok());
+  if (group->rows > kRowsMost) return;
+  for (const format::ParquetChunk& chunk : group->chunks) {
+    if (chunk.entries > kRowsMost) continue;
+    const ByteView pages = input.subspan(chunk.range.offset, chunk.range.size());
+    format::ParquetValues values;
+    const Status status = format::DecodeParquet(chunk, group->rows, pages, {}, &values);
+    if (status.ok()) CheckValues(values, chunk.column, group->rows);
+  }
+}
+
+}  // namespace
+
+// Where there is no Arrow, every file is refused, and the test is of that.
+void Parquet(ByteView input) {
+  format::ScanReport report;
+  uint64_t before = 0;
+  const auto take = [&](const format::FoundRecord& record) -> Status {
+    FB_ASSERT(before <= record.range.offset && record.range.offset <= record.range.end &&
+              record.range.end <= input.size());
+    before = record.range.end;
+    for (const format::FoundField& field : record.fields) {
+      FB_ASSERT(record.range.Contains(field.range) && field.range.offset <= field.range.end);
+    }
+    DecodeAll(input, record);
+    return {};
+  };
+  const Status status = format::ScanParquet(ShardOf(input), take, &report);
+  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
+            status.code() == Code::kUnimplemented);
+}
+
+void ParquetPages(ByteView input) {
+  for (const std::optional<uint64_t> entries : {std::optional<uint64_t>(5), {}}) {
+    const auto pages = format::WalkParquetPages(input, entries, {}, {});
+    for (size_t i = 0; pages.ok() && i < pages->size(); ++i) {
+      const format::ParquetPageHead& page = (*pages)[i];
+      FB_ASSERT(page.offset + page.head_bytes + page.bytes <= input.size());
+      FB_ASSERT(page.uncompressed <= format::ParquetLimits{}.page_bytes);
+    }
+  }
+  (void)format::CheckParquetFooter(input, {}, {});
+  constexpr uint64_t kBytes = 1000;
+  const std::vector<ByteRange> ranges = {{10, kBytes}, {kBytes, 2 * kBytes}};
+  const auto group = format::UnpackParquetGroup(AsText(input), ranges);
+  for (size_t i = 0; group.ok() && i < ranges.size(); ++i) {
+    for (const format::ParquetPage& page : group->chunks[i].pages) {
+      FB_ASSERT(ranges[i].Contains(page.range) && page.first_row < group->rows);
+    }
+  }
+}
+
+}  // namespace forebay::fuzz
