@@ -1,11 +1,21 @@
 #include "feed/output_pool.h"
 
+#include <algorithm>
+#include <bit>
 #include <new>
 
 namespace forebay::feed {
 namespace {
 constexpr std::align_val_t kPage{4096};
 void Free(std::byte* data) { ::operator delete[](data, kPage); }
+
+// Batches of ragged arrays are all of about one size: any block serves any of them.
+size_t RoundedUp(size_t bytes) {
+  constexpr size_t kLeast = 4096;
+  constexpr size_t kClasses = 16;  // from one power of two to the next
+  const size_t step = std::max(kLeast, std::bit_floor(std::max<size_t>(bytes, 1)) / kClasses);
+  return (bytes + step - 1) / step * step;
+}
 }  // namespace
 
 std::shared_ptr<OutputPool> OutputPool::Make(uint64_t keep_bytes) {
@@ -17,6 +27,7 @@ OutputPool::~OutputPool() {
 }
 
 std::shared_ptr<std::byte> OutputPool::Take(size_t bytes) {
+  bytes = RoundedUp(bytes);
   Block block{nullptr, bytes};
   {
     const MutexLock lock(mutex_);

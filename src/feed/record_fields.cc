@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/slab_pool.h"
 #include "feed/token_catalog.h"
 #include "format/recordio.h"
 #include "format/tfrecord.h"
@@ -16,19 +18,71 @@
 namespace forebay::feed {
 namespace {
 
-// What has to be taken off or out of a field's range. `scratch` may hold the result.
-using Unframe = Result<ByteView> (*)(const catalog::RecordEntry& record,
-                                     const catalog::RecordField& field, const std::string& name,
-                                     ByteView range, std::vector<std::byte>& scratch);
+struct Scratch {
+  std::vector<std::byte> fetched, joined;
+};
 
-Result<ByteView> AsItIs(const catalog::RecordEntry&, const catalog::RecordField&,
-                        const std::string&, ByteView range, std::vector<std::byte>&) {
+// A field of a record, and where it may be put.
+struct Wanted {
+  const catalog::RecordEntry& record;
+  const catalog::RecordField& field;
+  const std::string& name;
+  const FetchedBytes& bytes;
+  MutableBytes into;
+  Scratch& scratch;
+};
+
+// The field, what is around it taken off.
+using Unframe = Result<ByteView> (*)(const Wanted& wanted);
+
+Status CheckSum(const Wanted& wanted, ByteView range) {
+  const catalog::RecordField& field = wanted.field;
+  if (!field.crc32c) return {};
+  const uint32_t found = Crc32c(range);
+  if (found == *field.crc32c) return {};
+  return Status(Code::kDataLoss,
+                fmt::format("'{}' has CRC-32C {:08x}, {:08x} when it was indexed", wanted.name,
+                            found, *field.crc32c),
+                {.offset = static_cast<int64_t>(field.range.offset),
+                 .end = static_cast<int64_t>(field.range.end)});
+}
+
+Result<ByteView> AsItIs(const Wanted& wanted) {
+  FB_ASSIGN_OR_RETURN(const ByteView range, wanted.bytes.Contiguous(wanted.field.range, wanted.into,
+                                                                    wanted.scratch.fetched));
+  FB_RETURN_IF_ERROR(CheckSum(wanted, range));
   return range;
 }
 
-Result<ByteView> OfTfRecord(const catalog::RecordEntry&, const catalog::RecordField& field,
-                            const std::string&, ByteView range, std::vector<std::byte>&) {
-  return format::OpenTfRecord(range, {.shard = "", .offset = field.range.offset});
+// With the frame, into scratch where it lies in several slabs.
+Result<ByteView> Framed(const Wanted& wanted) {
+  FB_ASSIGN_OR_RETURN(const ByteView range,
+                      wanted.bytes.Contiguous(wanted.field.range, {}, wanted.scratch.fetched));
+  FB_RETURN_IF_ERROR(CheckSum(wanted, range));
+  return range;
+}
+
+Result<ByteView> OfTfRecord(const Wanted& wanted) {
+  const ByteRange range = wanted.field.range;
+  const format::Place place{.shard = "", .offset = range.offset};
+  const bool in_parts = range.size() > kSlabBytes && wanted.into.size() == wanted.field.bytes &&
+                        range.size() == wanted.field.bytes + format::kTfRecordFraming;
+  if (!in_parts) {
+    FB_ASSIGN_OR_RETURN(const ByteView frame, Framed(wanted));
+    return format::OpenTfRecord(frame, place);
+  }
+  // The data go straight to their place, and are checked there.
+  const ByteRange data{range.offset + format::kTfRecordHead, range.end - format::kTfRecordTail};
+  std::array<std::byte, format::kTfRecordHead> head;
+  FB_ASSIGN_OR_RETURN(const ByteView begin, wanted.bytes.Contiguous({range.offset, data.offset},
+                                                                    head, wanted.scratch.fetched));
+  std::ranges::copy(begin, head.begin());
+  FB_ASSIGN_OR_RETURN(const ByteView middle,
+                      wanted.bytes.Contiguous(data, wanted.into, wanted.scratch.fetched));
+  FB_ASSIGN_OR_RETURN(const ByteView end,
+                      wanted.bytes.Contiguous({data.end, range.end}, {}, wanted.scratch.joined));
+  FB_RETURN_IF_ERROR(format::CheckTfRecord(head, middle, end, place));
+  return middle;
 }
 
 // A compressed array of an .npz.
@@ -40,17 +94,16 @@ Result<ByteView> OfNpz(const catalog::RecordEntry&, const catalog::RecordField& 
 
 // The fields of a record of one part are ranges of their own.
 template <format::RecordIoOptions::Multipart multipart>
-Result<ByteView> OfRecordIo(const catalog::RecordEntry& record, const catalog::RecordField& field,
-                            const std::string& name, ByteView range,
-                            std::vector<std::byte>& scratch) {
-  if (field.range != record.range) return range;
-  const format::Place place{.shard = "", .offset = record.range.offset};
+Result<ByteView> OfRecordIo(const Wanted& wanted) {
+  if (wanted.field.range != wanted.record.range) return AsItIs(wanted);
+  const format::Place place{.shard = "", .offset = wanted.record.range.offset};
+  FB_ASSIGN_OR_RETURN(const ByteView frame, Framed(wanted));
   FB_ASSIGN_OR_RETURN(const ByteView payload,
-                      format::OpenRecordIo(range, multipart, &scratch, place));
-  if (name == "data") return payload;
+                      format::OpenRecordIo(frame, multipart, &wanted.scratch.joined, place));
+  if (wanted.name == "data") return payload;
   FB_ASSIGN_OR_RETURN(const format::ImageRecord image, format::OpenImageRecord(payload, place));
-  if (name == "image") return image.image;
-  if (name == "label") return image.labels;
+  if (wanted.name == "image") return image.image;
+  if (wanted.name == "label") return image.labels;
   constexpr size_t kIdAt = 8;  // behind flag and label
   return payload.subspan(kIdAt, sizeof(image.id));
 }
@@ -89,13 +142,10 @@ class PlainFields : public RecordFields {
   class Opener : public RecordOpener {
    public:
     Opener(const PlainFields& owner, std::vector<bool> needed)
-        : owner_(owner),
-          needed_(std::move(needed)),
-          scratch_(needed_.size()),
-          joined_(needed_.size()) {}
+        : owner_(owner), needed_(std::move(needed)), scratch_(needed_.size()) {}
 
     Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
-                std::span<ByteView> fields) override {
+                std::span<const MutableBytes> places, std::span<ByteView> fields) override {
       for (size_t i = 0; i < needed_.size(); ++i) {
         if (!needed_[i]) continue;
         const std::string& name = owner_.fields_[i].name;
@@ -103,9 +153,9 @@ class PlainFields : public RecordFields {
         if (field == nullptr) {
           return Status(Code::kDataLoss, fmt::format("it has no '{}'", name));
         }
-        FB_ASSIGN_OR_RETURN(const ByteView range, bytes.Contiguous(field->range, scratch_[i]));
-        if (field->crc32c) FB_RETURN_IF_ERROR(CheckSum(*field, name, range));
-        FB_ASSIGN_OR_RETURN(fields[i], owner_.unframe_(record, *field, name, range, joined_[i]));
+        const MutableBytes into = places.empty() ? MutableBytes() : places[i];
+        FB_ASSIGN_OR_RETURN(fields[i],
+                            owner_.unframe_({record, *field, name, bytes, into, scratch_[i]}));
         if (fields[i].size() != field->bytes) {
           return Status(Code::kDataLoss, fmt::format("'{}' has {} bytes, {} when it was indexed",
                                                      name, fields[i].size(), field->bytes));
@@ -115,21 +165,9 @@ class PlainFields : public RecordFields {
     }
 
    private:
-    static Status CheckSum(const catalog::RecordField& field, const std::string& name,
-                           ByteView range) {
-      const uint32_t found = Crc32c(range);
-      if (found == *field.crc32c) return {};
-      return Status(Code::kDataLoss,
-                    fmt::format("'{}' has CRC-32C {:08x}, {:08x} when it was indexed", name, found,
-                                *field.crc32c),
-                    {.offset = static_cast<int64_t>(field.range.offset),
-                     .end = static_cast<int64_t>(field.range.end)});
-    }
-
     const PlainFields& owner_;
     std::vector<bool> needed_;
-    std::vector<std::vector<std::byte>> scratch_;  // of each field
-    std::vector<std::vector<std::byte>> joined_;   // of those whose parts were joined
+    std::vector<Scratch> scratch_;  // of each field
   };
 
   static const catalog::RecordField* Find(const catalog::RecordEntry& record, size_t field) {
@@ -173,12 +211,12 @@ class PackedFields : public RecordFields {
    public:
     explicit Opener(uint64_t item) : item_(item) {}
     Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
-                std::span<ByteView> fields) override {
+                std::span<const MutableBytes>, std::span<ByteView> fields) override {
       row_.clear();
       Append(record.fields.size());
       for (const catalog::RecordField& piece : record.fields) Append(piece.bytes / item_);
       for (const catalog::RecordField& piece : record.fields) {
-        FB_ASSIGN_OR_RETURN(const ByteView tokens, bytes.Contiguous(piece.range, scratch_));
+        FB_ASSIGN_OR_RETURN(const ByteView tokens, bytes.Contiguous(piece.range, {}, scratch_));
         row_.insert(row_.end(), tokens.begin(), tokens.end());
       }
       fields[0] = row_;

@@ -18,9 +18,10 @@ namespace forebay::feed {
 class FetchedBytes {
  public:
   virtual ~FetchedBytes() = default;
-  // `range` as one span, valid until the next call with the same `scratch`. Errors: kDataLoss (it
-  // was not fetched).
-  virtual Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const = 0;
+  // `range` as one span: where it lies, or copied to `into`, where that has its size, or to
+  // `scratch`, valid until the next call with the same one. Errors: kDataLoss (it was not fetched).
+  virtual Result<ByteView> Contiguous(ByteRange range, MutableBytes into,
+                                      std::vector<std::byte>& scratch) const = 0;
 };
 
 // Takes records apart. One per decode worker: keeps scratch.
@@ -28,9 +29,11 @@ class RecordOpener {
  public:
   virtual ~RecordOpener() = default;
   // Sets `fields`, one for each of RecordFields::fields() that is needed; they are valid until the
-  // next call. Checks what the format checks. Errors: kDataLoss.
+  // next call. `places`, one for each or none at all: where a field ends up if it is taken as it
+  // is, so that one which is copied anyhow is copied there. Checks what the format checks. Errors:
+  // kDataLoss.
   virtual Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
-                      std::span<ByteView> fields) = 0;
+                      std::span<const MutableBytes> places, std::span<ByteView> fields) = 0;
 };
 
 // What the records of a catalog hold. Immutable, shared by threads.

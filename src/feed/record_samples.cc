@@ -115,12 +115,18 @@ class RecordSamples::Decoder : public SampleDecoder {
   class Fetched : public FetchedBytes {
    public:
     Fetched(const UnitBytes& bytes, uint32_t shard) : bytes_(bytes), shard_(shard) {}
-    Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const override {
+    Result<ByteView> Contiguous(ByteRange range, MutableBytes into,
+                                std::vector<std::byte>& scratch) const override {
       for (size_t i = 0; i < bytes_.extents.size(); ++i) {
         const Extent& extent = bytes_.extents[i];
         if (extent.object != shard_ || !extent.range.Contains(range)) continue;
-        return bytes_.buffers[i]->Contiguous(range.offset - extent.range.offset, range.size(),
-                                             scratch);
+        const uint64_t first = range.offset - extent.range.offset;
+        const bool whole = first / kSlabBytes == (first + range.size() - 1) / kSlabBytes;
+        if (whole || range.empty() || into.size() != range.size()) {
+          return bytes_.buffers[i]->Contiguous(first, range.size(), scratch);
+        }
+        bytes_.buffers[i]->CopyOut(first, into);
+        return ByteView(into);
       }
       if (range.empty()) return ByteView();
       return Status(
@@ -150,7 +156,12 @@ class RecordSamples::Decoder : public SampleDecoder {
 
   // Sets `inputs_`; those that come as they are have the size that the batch has for them.
   Status Open(const catalog::RecordEntry& record, const UnitBytes& bytes) {
-    FB_RETURN_IF_ERROR(opener_->Open(record, Fetched(bytes, record.shard), fields_));
+    places_.assign(fields_.size(), {});
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const int64_t raw = samples_.chain_->outputs()[i].raw_of;
+      if (raw >= 0) places_[samples_.columns_[static_cast<size_t>(raw)]] = outputs_[i];
+    }
+    FB_RETURN_IF_ERROR(opener_->Open(record, Fetched(bytes, record.shard), places_, fields_));
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = fields_[samples_.columns_[i]];
     const std::vector<ops::OutputArray>& arrays = samples_.chain_->outputs();
     for (size_t i = 0; i < arrays.size(); ++i) {
@@ -180,6 +191,7 @@ class RecordSamples::Decoder : public SampleDecoder {
   std::vector<ByteView> fields_;  // of fields_->fields()
   std::vector<ByteView> inputs_;  // of the chain
   std::vector<MutableBytes> outputs_;
+  std::vector<MutableBytes> places_;  // of fields_->fields(): the output that each is, if any
   std::vector<std::byte> kept_;
 };
 

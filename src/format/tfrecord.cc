@@ -40,17 +40,22 @@ Result<ByteView> OpenTfRecord(ByteView frame, const Place& place) {
   if (frame.size() < kTfRecordFraming) {
     return Truncated(place, "a record's frame", kTfRecordFraming, frame.size());
   }
-  FB_RETURN_IF_ERROR(CheckLength(frame, place));
-  const auto length = Load<uint64_t>(frame);
-  if (length != frame.size() - kTfRecordFraming) {
-    return Damaged(place, fmt::format("a record of {} bytes", frame.size() - kTfRecordFraming),
+  const ByteView data = frame.subspan(kTfRecordHead, frame.size() - kTfRecordFraming);
+  FB_RETURN_IF_ERROR(CheckTfRecord(frame.first(kTfRecordHead), data,
+                                   frame.subspan(kTfRecordHead + data.size()), place));
+  return data;
+}
+
+Status CheckTfRecord(ByteView head, ByteView data, ByteView tail, const Place& place) {
+  FB_RETURN_IF_ERROR(CheckLength(head, place));
+  const auto length = Load<uint64_t>(head);
+  if (length != data.size()) {
+    return Damaged(place, fmt::format("a record of {} bytes", data.size()),
                    fmt::format("one of {}", length));
   }
-  const ByteView data = frame.subspan(kHeader, length);
-  const auto said = Load<uint32_t>(frame, kHeader + length);
+  const auto said = Load<uint32_t>(tail);
   const uint32_t crc = Crc32c(data);
-  if (said != MaskCrc32c(crc)) return BadData(place + kHeader, said, crc);
-  return data;
+  return said == MaskCrc32c(crc) ? Status() : BadData(place + kTfRecordHead, said, crc);
 }
 
 Status ScanTfRecord(const Shard& shard, const TfRecordOptions& options, const OnRecord& on_record,

@@ -8,7 +8,9 @@
 
 namespace forebay::format {
 
-inline constexpr uint64_t kTfRecordFraming = 16;
+inline constexpr uint64_t kTfRecordHead = 12;  // length and checksum
+inline constexpr uint64_t kTfRecordTail = 4;   // the data's checksum
+inline constexpr uint64_t kTfRecordFraming = kTfRecordHead + kTfRecordTail;
 
 struct TfRecordOptions {
   static constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
@@ -26,6 +28,9 @@ Status ScanTfRecord(const Shard& shard, const TfRecordOptions& options, const On
 
 // The data of a frame, both checksums verified.
 Result<ByteView> OpenTfRecord(ByteView frame, const Place& place = {});
+
+// Of a frame's parts: head and tail of their sizes.
+Status CheckTfRecord(ByteView head, ByteView data, ByteView tail, const Place& place);
 
 // TFRecord keeps checksums of bytes that may hold checksums, and so changes them.
 constexpr uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8; }

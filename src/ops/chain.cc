@@ -114,7 +114,7 @@ class ProgramWorker : public Worker {
                                                          from.size(), to.size())),
                      step.field);
     }
-    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    if (!from.empty() && from.data() != to.data()) std::memcpy(to.data(), from.data(), from.size());
     return {};
   }
 
