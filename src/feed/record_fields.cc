@@ -86,10 +86,10 @@ Result<ByteView> OfTfRecord(const Wanted& wanted) {
 }
 
 // A compressed array of an .npz.
-Result<ByteView> OfNpz(const catalog::RecordEntry&, const catalog::RecordField& field,
-                       const std::string&, ByteView range, std::vector<std::byte>& scratch) {
-  return format::OpenZipMember(range, field.bytes, &scratch,
-                               {.shard = "", .offset = field.range.offset});
+Result<ByteView> OfNpz(const Wanted& wanted) {
+  FB_ASSIGN_OR_RETURN(const ByteView member, Framed(wanted));
+  return format::OpenZipMember(member, wanted.field.bytes, &wanted.scratch.joined,
+                               {.shard = "", .offset = wanted.field.range.offset});
 }
 
 // The fields of a record of one part are ranges of their own.

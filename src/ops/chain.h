@@ -45,8 +45,9 @@ class Worker {
  public:
   virtual ~Worker() = default;
   // `fields`: one per input field, contiguous; `out`: one per output array, of its size (of a raw
-  // one: of the field's, which may lie there already). A pure function of its arguments. Errors: kDataLoss (damaged bytes, with
-  // the field's name), kInvalidArgument (an image that the chain's shapes do not fit).
+  // one: of the field's, which may lie there already). A pure function of its arguments. Errors:
+  // kDataLoss (damaged bytes, with the field's name), kInvalidArgument (an image that the chain's
+  // shapes do not fit).
   virtual Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
                      std::span<const MutableBytes> out) = 0;
   // Run in two steps, of which the first is the same for every epoch: images are decoded and gone
