@@ -136,6 +136,42 @@ def test_columns_of_mds_come_as_fields(tmp_path):
     np.testing.assert_array_equal(batch["n"], -np.arange(50))
 
 
+def test_shards_of_mds_are_held_to_their_index(tmp_path):
+    def entry(name, data, samples, **more):
+        return {"column_encodings": ["bytes", "int"], "column_names": ["data", "n"], "column_sizes": [None, 8],
+                "compression": None, "format": "mds", "hashes": [], "size_limit": None, "version": 2,
+                "raw_data": {"basename": name, "bytes": len(data), "hashes": {}}, "samples": samples,
+                "zip_data": None, **more}  # fmt: skip
+
+    shards = {f"shard.0000{n}.mds": mds([(d, n) for d in payloads(20, n)]) for n in range(3)}
+    for name, data in shards.items():
+        (tmp_path / name).write_bytes(data)
+    entries = [entry(name, data, 20) for name, data in shards.items()]
+    index = tmp_path / "index.json"
+
+    def failures(*changed):
+        index.write_text(json.dumps({"version": 2, "shards": [*changed, *entries[len(changed) :]]}))
+        report = fb.index(str(tmp_path))
+        assert report["objects_skipped"] == 0
+        return [(uri.rsplit("/", 1)[1], why) for uri, why in report["failures"].items()]
+
+    assert failures() == []
+    first = "shard.00000.mds"
+    for changed, why in (
+        (entry(first, b"", 20), "bytes, as index.json says"),
+        (entry(first, shards[first], 21), "21 samples, as index.json says"),
+        (entry(first, shards[first], 20, column_names=["data", "m"]), "the columns of index.json"),
+    ):
+        ((name, found),) = failures(changed)
+        assert name == first and why in found, found
+    (tmp_path / first).rename(tmp_path / f"{first}.zstd")
+    (tmp_path / f"{first}.zstd").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(99))
+    packed = entry(first, shards[first], 20, compression="zstd:3",
+                   zip_data={"basename": f"{first}.zstd", "bytes": 103, "hashes": {}})  # fmt: skip
+    ((name, found),) = failures(packed)
+    assert name == f"{first}.zstd" and "compressed with zstd:3" in found, found
+
+
 def test_rows_of_arrays_come_as_arrays(tmp_path):
     array = np.arange(40 * 3 * 2, dtype=np.float32).reshape(40, 3, 2)
     np.save(tmp_path / "a.npy", array)

@@ -138,8 +138,12 @@ Result<PackSample> PackReader::Take(std::vector<format::OutputField>* fields) {
     Result<ByteView> bytes = BytesOf(field, taken_.reads[i], &scratch_[i]);
     if (bytes.ok() && field.from_text) {
       Result<std::string> number = NumberFromText(AsText(*bytes), field.dtype);
-      if (number.ok()) numbers_[i] = *std::move(number);
-      bytes = number.ok() ? Result<ByteView>(AsBytes(numbers_[i])) : std::move(number).status();
+      if (number.ok()) {
+        numbers_[i] = *std::move(number);
+        bytes = AsBytes(numbers_[i]);
+      } else {
+        bytes = std::move(number).status();
+      }
     }
     if (!bytes.ok()) {
       return std::move(bytes).status().WithContext(fmt::format("field '{}'", field.name));

@@ -7,10 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "engine/mds_format.h"
 #include "format/lines.h"
 #include "format/litdata.h"
-#include "format/mds.h"
-#include "format/mds_json.h"
 #include "format/npy.h"
 #include "format/parquet.h"
 #include "format/recordio.h"
@@ -26,8 +25,6 @@ using format::Kind;
 using format::OnRecord;
 using format::ScanReport;
 using format::Shard;
-
-constexpr uint64_t kMdsHeadMost = 16ULL << 20;  // of the text that describes the columns
 
 struct Known {
   std::string name;
@@ -102,40 +99,6 @@ Status ScanRows(const Shard& shard, const OnRecord& on_record, ScanReport* repor
   return format::ScanNpy(shard, {}, with_type, report);
 }
 
-// MosaicML's encodings of numbers -> what NumPy calls them; "": kept as bytes.
-std::string_view TypeOfMds(std::string_view encoding) {
-  constexpr std::string_view kSame[] = {"uint8", "int32", "int64", "float16", "float32", "float64"};
-  if (encoding == "int") return "int64";
-  const auto same = std::ranges::find(kSame, encoding);
-  return same == std::end(kSame) ? std::string_view() : *same;
-}
-
-// The columns that the shard's head describes: a number of samples, their offsets, a JSON text.
-Result<std::vector<format::MdsColumn>> MdsColumnsOf(const Shard& shard) {
-  uint32_t head[2] = {};  // the number of samples, and where the first begins
-  if (shard.size < sizeof(head)) return std::vector<format::MdsColumn>();
-  FB_RETURN_IF_ERROR(shard.read({0, sizeof(head)}, std::as_writable_bytes(std::span(head))));
-  const uint64_t text = sizeof(uint32_t) * (uint64_t{head[0]} + 2);
-  if (head[1] < text || head[1] > shard.size || head[1] - text > kMdsHeadMost) {
-    return std::vector<format::MdsColumn>();  // the scan says what is wrong
-  }
-  std::vector<std::byte> json(head[1] - text);
-  FB_RETURN_IF_ERROR(shard.read({text, head[1]}, json));
-  return format::ParseMdsConfig(AsText(json), {shard.name, text});
-}
-
-Status ScanColumns(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
-  FB_ASSIGN_OR_RETURN(const std::vector<format::MdsColumn> columns, MdsColumnsOf(shard));
-  const auto typed = [&](format::FoundRecord record) {
-    for (format::FoundField& field : record.fields) {
-      const auto column = std::ranges::find(columns, field.name, &format::MdsColumn::name);
-      if (column != columns.end()) field.dtype = TypeOfMds(column->encoding);
-    }
-    return on_record(std::move(record));
-  };
-  return format::ScanMds(shard, {}, typed, report);
-}
-
 Result<RecordFormat> TokensOf(const std::string& type) {
   format::TokenShardOptions options;
   if (!type.empty()) {
@@ -184,8 +147,7 @@ std::vector<Known> MakeAll() {
   known.push_back(RecordIo("recordio", Multipart::kMxnet, Payload::kRaw));
   known.push_back(RecordIo("recordio-image", Multipart::kMxnet, Payload::kImage));
   known.push_back(RecordIo("recordio-protobuf", Multipart::kSageMaker, Payload::kRaw));
-  known.push_back(
-      {"mds", Kind::kMds, true, {.name = "mds", .companion = "index.json", .scan = ScanColumns}});
+  known.push_back({"mds", Kind::kMds, true, {.name = "mds"}});
   known.push_back(Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl));
   known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv));
   known.push_back(BareLines("csv-no-header", "csv", "header=none", '"'));
@@ -234,6 +196,7 @@ Result<RecordFormat> RecordFormatOf(const std::string& name, const std::string& 
     return Status(Code::kInvalidArgument, fmt::format("dtype '{}' is of tokens", token_type));
   }
   if (name == "tokens") return TokensOf(token_type);
+  if (name == "mds") return MdsRecordFormat();
   const auto it = std::ranges::find(All(), name, &Known::name);
   if (it != All().end()) return it->format;
   return Status(Code::kInvalidArgument, fmt::format("format '{}': auto, video, files, {}", name,

@@ -108,7 +108,7 @@ std::vector<std::byte> ImagePayload(uint64_t id, const std::vector<float>& label
 }
 
 Status AppendExample(std::vector<OutputField> fields, std::vector<std::byte>* out) {
-  std::ranges::stable_sort(fields, {}, &OutputField::name);
+  std::ranges::sort(fields, {}, &OutputField::name);
   std::vector<std::byte> features;
   for (size_t i = 0; i < fields.size(); ++i) {
     if (i > 0 && fields[i].name == fields[i - 1].name) {

@@ -77,7 +77,7 @@ Result<std::vector<std::byte>> ValueOf(const SageMakerOutput& output) {
 Status AppendMap(uint32_t number, std::vector<SageMakerOutput>& entries,
                  std::vector<std::byte>* out) {
   const auto name = [](const SageMakerOutput& output) { return output.field.name; };
-  std::ranges::stable_sort(entries, {}, name);
+  std::ranges::sort(entries, {}, name);
   const auto twice = std::ranges::adjacent_find(entries, {}, name);
   if (twice != entries.end()) {
     return Status(Code::kInvalidArgument, fmt::format("two fields '{}'", twice->field.name));

@@ -1,0 +1,132 @@
+#include "engine/mds_format.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/mutex.h"
+#include "engine/record_formats.h"
+#include "format/mds.h"
+#include "format/mds_json.h"
+
+namespace forebay::engine {
+namespace {
+
+using format::OnRecord;
+using format::ScanReport;
+using format::Shard;
+
+constexpr uint64_t kMdsHeadMost = 16ULL << 20;  // of the text that describes the columns
+constexpr std::string_view kIndexName = "index.json";
+
+// MosaicML's encodings of numbers -> what NumPy calls them; "": kept as bytes.
+std::string_view TypeOfMds(std::string_view encoding) {
+  constexpr std::string_view kSame[] = {"uint8", "int32", "int64", "float16", "float32", "float64"};
+  if (encoding == "int") return "int64";
+  const auto same = std::ranges::find(kSame, encoding);
+  return same == std::end(kSame) ? std::string_view() : *same;
+}
+
+// The columns that the shard's head describes: a number of samples, their offsets, a JSON text.
+Result<std::vector<format::MdsColumn>> MdsColumnsOf(const Shard& shard) {
+  uint32_t head[2] = {};  // the number of samples, and where the first begins
+  if (shard.size < sizeof(head)) return std::vector<format::MdsColumn>();
+  FB_RETURN_IF_ERROR(shard.read({0, sizeof(head)}, std::as_writable_bytes(std::span(head))));
+  const uint64_t text = sizeof(uint32_t) * (uint64_t{head[0]} + 2);
+  if (head[1] < text || head[1] > shard.size || head[1] - text > kMdsHeadMost) {
+    return std::vector<format::MdsColumn>();  // the scan says what is wrong
+  }
+  std::vector<std::byte> json(head[1] - text);
+  FB_RETURN_IF_ERROR(shard.read({text, head[1]}, json));
+  return format::ParseMdsConfig(AsText(json), {shard.name, text});
+}
+
+Status ScanColumns(const Shard& shard, const format::MdsShard* expected, const OnRecord& on_record,
+                   ScanReport* report) {
+  FB_ASSIGN_OR_RETURN(const std::vector<format::MdsColumn> columns, MdsColumnsOf(shard));
+  const auto typed = [&](format::FoundRecord record) {
+    for (format::FoundField& field : record.fields) {
+      const auto column = std::ranges::find(columns, field.name, &format::MdsColumn::name);
+      if (column != columns.end()) field.dtype = TypeOfMds(column->encoding);
+    }
+    return on_record(std::move(record));
+  };
+  format::MdsOptions options;
+  options.expected = expected;
+  return format::ScanMds(shard, options, typed, report);
+}
+
+// The index files of a data set, each read once.
+class Indexes {
+ public:
+  // What the one beside it says of this object; none: there is no such file, or it does not name
+  // it. Held until then: who asks for the same folder's waits.
+  Result<const format::MdsShard*> Find(const Shard& shard) FB_EXCLUDES(mutex_) {
+    const format::MdsShard* const none = nullptr;
+    if (!shard.beside) return none;
+    const size_t name = shard.name.rfind('/') + 1;  // npos + 1 is 0
+    const MutexLock lock(mutex_);
+    const std::string folder = shard.name.substr(0, name);
+    auto it = read_.find(folder);
+    if (it == read_.end()) {
+      it = read_.emplace(folder, Read(shard, folder + std::string(kIndexName))).first;
+    }
+    FB_RETURN_IF_ERROR(it->second.status());
+    const auto found = (*it->second)->find(shard.name.substr(name));
+    return found == (*it->second)->end() ? none : &found->second;
+  }
+
+ private:
+  using Index = std::map<std::string, format::MdsShard>;  // by the name of what is in the store
+  using Parsed = Result<std::shared_ptr<const Index>>;
+
+  static Parsed Read(const Shard& shard, const std::string& name) {
+    auto index = std::make_shared<Index>();
+    const auto text = shard.beside(name, format::kMaxMdsIndexBytes);
+    if (text.code() == Code::kNotFound) return std::shared_ptr<const Index>(std::move(index));
+    FB_RETURN_IF_ERROR(text.status());
+    FB_ASSIGN_OR_RETURN(std::vector<format::MdsShard> shards,
+                        format::ParseMdsIndex(AsText(*text), {name, 0}));
+    for (format::MdsShard& one : shards) {
+      std::string stored = one.zip ? one.zip->name : one.raw.name;
+      (*index)[std::move(stored)] = std::move(one);
+    }
+    return std::shared_ptr<const Index>(std::move(index));
+  }
+
+  Mutex mutex_;
+  std::map<std::string, Parsed> read_ FB_GUARDED_BY(mutex_);  // by folder
+};
+
+}  // namespace
+
+catalog::RecordFormat MdsRecordFormat() {
+  auto indexes = std::make_shared<Indexes>();
+  catalog::RecordFormat mds{.name = "mds", .companion = std::string(kIndexName)};
+  mds.is_shard = [indexes](const Shard& shard) -> Result<bool> {
+    FB_ASSIGN_OR_RETURN(const format::Kind kind, KindOf(shard));
+    if (kind == format::Kind::kMds) return true;
+    FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
+    if (expected == nullptr) return false;
+    if (!expected->zip) {
+      return format::Damaged({shard.name, 0}, "a shard, as index.json says", "something else");
+    }
+    return format::Refused({shard.name, 0},
+                           fmt::format("a shard compressed with {}: there is no random access; "
+                                       "write it without compression",
+                                       expected->compression));
+  };
+  mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
+                       ScanReport* report) -> Status {
+    FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
+    return ScanColumns(shard, expected, on_record, report);
+  };
+  return mds;
+}
+
+}  // namespace forebay::engine

@@ -1,0 +1,11 @@
+// MosaicML's shards as records of typed columns, held to the index.json beside them.
+#pragma once
+
+#include "catalog/records_builder.h"
+
+namespace forebay::engine {
+
+// For one build: what it has read of index files it keeps.
+catalog::RecordFormat MdsRecordFormat();
+
+}  // namespace forebay::engine
