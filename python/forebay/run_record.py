@@ -46,7 +46,9 @@ def recreate(cls, run, storage_options, changes):
         schema, arguments = run["schema"], dict(run["arguments"])
         dataset, start, versions = run["dataset"], run["start"], run["versions"]
         sampler, labels_crc32 = run["sampler"], run["labels_crc32"]
-    except (KeyError, TypeError):
+        if not isinstance(versions, dict) or not isinstance(start, dict):
+            raise TypeError
+    except (KeyError, TypeError, ValueError):
         raise InvalidArgumentError("run must be a dict as Loader.run() gives it") from None
     if schema != _SCHEMA:
         raise InvalidArgumentError(f"run: its schema is {schema!r}, this Forebay's is {_SCHEMA!r}")
@@ -126,7 +128,10 @@ def _from_json(value, storage_options):
                    for name, (d, weight) in value["sources"].items()}  # fmt: skip
         return Mix(sources, block=value["block"])
     if kind == "Op":
-        return Op(value["op"], value["arguments"])
+        try:
+            return Op(value["op"], value["arguments"])
+        except (AttributeError, KeyError, TypeError):
+            raise InvalidArgumentError(f"run: {value!r} is no op that this Forebay knows") from None
     if kind == "callable":
         raise InvalidArgumentError(
             f"run: its last op was {value.get('name')!r}: pass ops= with it, as in the run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import collections.abc
 import copy
 import dataclasses
 import operator
@@ -49,10 +50,9 @@ class SamplerFeed:
         self.reset()
 
     def __len__(self):
-        try:
-            count = len(self._source)
-        except TypeError:
-            raise TypeError(f"{self._source!r} does not say how long it is") from None
+        count = _length(self._source)
+        if count is None:
+            raise TypeError(f"{self._source!r} does not say how long it is")
         if self._whole:
             return count
         return count // self.batch_size + bool(not self.drop_last and count % self.batch_size)
@@ -62,6 +62,7 @@ class SamplerFeed:
         self._iterator = self._resume = None
         self._pulled = self._delivered = _Mark()
         self._pending = collections.deque()
+        self._taken, self._length = 0, None  # indices of the epoch; how many it will have, if known
         self._ended = False
         self._failed = None
 
@@ -82,7 +83,7 @@ class SamplerFeed:
             if self._ended or self._failed or len(self._pending) > self._ahead:
                 break
             try:
-                batch = self._next_batch()
+                batch, own_state = self._next_batch()
             except BaseException as error:
                 self._failed = error  # a generator that raised would now say that it is at its end
                 if not isinstance(error, Exception):
@@ -91,10 +92,11 @@ class SamplerFeed:
             if batch is None:
                 core.supply_end()
                 self._ended = True
-                self._pulled = _Mark(0, self._own_state())
+                self._pulled = _Mark(0, own_state)
             else:
                 core.supply(batch)
-                self._pulled = _Mark(_crc(batch, self._pulled.crc), self._own_state())
+                self._taken += len(batch)
+                self._pulled = _Mark(_crc(batch, self._pulled.crc), own_state)
                 self._pending.append(self._pulled)
         if self._failed and not self._pending:
             raise self._failed
@@ -126,6 +128,8 @@ class SamplerFeed:
         if callable(set_epoch):
             set_epoch(epoch)
         self._resume = None
+        self._taken = 0 if resume is None else resume[1]
+        self._length = _length(self._source)
         if resume is None:
             self._iterator = self._fresh_iterator()
             self._pulled = _Mark()
@@ -179,17 +183,21 @@ class SamplerFeed:
         self._pulled = _Mark(mine)
 
     def _next_batch(self):
+        """Indices (None: the epoch has ended), and the sampler's own state behind them."""
         if self._whole:
             item = next(self._iterator, _END)
-            return None if item is _END else _indices(item, True)
-        indices = []
+            return None if item is _END else _indices(item, True), self._own_state()
+        indices, own_state = [], None
         for item in self._iterator:
             indices.append(_index(item))
             if len(indices) == self.batch_size:
-                break
-        if not indices or (len(indices) < self.batch_size and self.drop_last):
-            return None
-        return np.array(indices, np.int64)
+                return np.array(indices, np.int64), self._own_state()
+            # One that has said its end may be back at its start: its state is asked for before.
+            if not self.drop_last and self._length in (None, self._taken + len(indices)):
+                own_state = self._own_state()
+        if not indices or self.drop_last:
+            return None, self._own_state()
+        return np.array(indices, np.int64), own_state or self._own_state()
 
     def _own_state(self):
         for owner in (self._source, self._iterator):
@@ -220,16 +228,28 @@ def _has_state(owner):
     )
 
 
+def _length(source):
+    try:
+        return len(source)
+    except TypeError:
+        return None
+
+
 def _index(item):
     try:
-        return operator.index(item)
+        index = operator.index(item)
     except TypeError:
-        raise InvalidArgumentError(f"the sampler gave {item!r}: no index") from None
+        index = -1 << 63
+    if -(2**63) < index < 2**63:
+        return index
+    raise InvalidArgumentError(f"the sampler gave {item!r}: no index")
 
 
 def _indices(item, whole):
     if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype == np.int64:
         return np.ascontiguousarray(item)
+    if whole and not isinstance(item, collections.abc.Iterable):
+        raise InvalidArgumentError(f"the batch sampler gave {item!r}: no list of indices")
     return np.array([_index(one) for one in (item if whole else [item])], np.int64)
 
 

@@ -117,6 +117,22 @@ def test_how_the_store_is_reached_is_no_part_of_it(drives):
         assert loader.dataset == clips
 
 
+def test_what_is_no_run_is_refused(labelled):
+    with fb.Loader(labelled) as loader:
+        run = loader.run()
+    op = {"kind": "Op", "op": "FoldOp", "arguments": {}}
+    for bad, text in (
+        (None, "must be a dict"),
+        (run | {"versions": None}, "must be a dict"),
+        (run | {"start": "x"}, "must be a dict"),
+        (run | {"schema": 2}, "its schema is 2"),
+        (run | {"dataset": {"kind": "Folder"}}, "'Folder' is nothing"),
+        (run | {"arguments": run["arguments"] | {"ops": [op]}}, "FoldOp.* is no op"),
+    ):
+        with pytest.raises(fb.InvalidArgumentError, match=text):
+            fb.Loader.from_run(bad)
+
+
 def test_what_has_changed_since_is_named(drives, tmp_path, labelled):
     root = tmp_path / "grown"
     shutil.copytree(path_of(drives), root)

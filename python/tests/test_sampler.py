@@ -60,6 +60,29 @@ class WithState:
         self.left = list(state["left"])
 
 
+class BackAtItsStart(ByEpoch):
+    """Its place is its state, which is that of the next epoch's start once it has said its end."""
+
+    place = 0
+
+    def __iter__(self):
+        indices = self.indices(self.epoch)
+        while self.place < self.count:
+            self.place += 1
+            yield indices[self.place - 1]
+        self.place = 0
+
+    def state_dict(self):
+        return {"place": self.place}
+
+    def load_state_dict(self, state):
+        self.place = state["place"]
+
+
+class OfNoLength(BackAtItsStart):
+    __len__ = None
+
+
 def samples_of(batches):
     return [batch["_sample"].tolist() for batch in batches]
 
@@ -158,7 +181,7 @@ def run_with_cuts(make, cuts, steps):
     return seen
 
 
-@pytest.mark.parametrize("kind", [ByEpoch, WithState])
+@pytest.mark.parametrize("kind", [ByEpoch, WithState, BackAtItsStart, OfNoLength])
 @pytest.mark.parametrize("every", [1, 2, 3, 5])
 def test_resumed_at_every_place_it_is_the_uninterrupted_run(small, kind, every):
     def make():
@@ -216,8 +239,12 @@ def test_indices_that_are_no_samples_are_refused(small, bad):
     with fb.Loader(small, sampler=[0, bad], batch_size=2) as loader:
         with pytest.raises(fb.InvalidArgumentError, match="is not in"):
             next(iter(loader))
-    with fb.Loader(small, sampler=["a"]) as loader:
-        with pytest.raises(fb.InvalidArgumentError, match="no index"):
+    for none in ("a", 2**63, 2**70, 1.0):
+        with fb.Loader(small, sampler=[none]) as loader:
+            with pytest.raises(fb.InvalidArgumentError, match="no index"):
+                next(iter(loader))
+    with fb.Loader(small, batch_sampler=[1, 2], batch_size=2) as loader:
+        with pytest.raises(fb.InvalidArgumentError, match="no list of indices"):
             next(iter(loader))
 
 
