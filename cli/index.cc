@@ -32,7 +32,7 @@ class Index : public Command {
     flags.Flag("--append", &options_.append,
                "not of videos: new objects' samples come behind those that the catalog has");
     flags.Option("--shard", &shard_,
-                 "I/N: of shards of records every Nth from I on, I from 0; then `forebay merge`");
+                 "I/N: every Nth video or shard from I on, I from 0; then `forebay merge`");
     flags.Option("--dtype", &options_.dtype,
                  "tokens: their type where a file does not say it (uint16, uint32, ...)");
     flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},

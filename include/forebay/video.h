@@ -35,8 +35,8 @@ struct IndexOptions {
   // Not of videos: the samples of the catalog that is there keep their numbers, those of new
   // objects come behind them. One that has changed or is gone is an error (kPreconditionFailed).
   bool append = false;
-  // Of shards of records: one of `shares` machines (0: there is but this) takes every `shares`th
-  // shard from number `share` on, and leaves a part of the catalog in CATALOG.parts/ for
+  // Of videos and shards: one of `shares` machines (0: there is but this) takes every `shares`th
+  // object from number `share` on, and leaves a part of the catalog in CATALOG.parts/ for
   // MergeIndex.
   uint64_t share = 0;
   uint64_t shares = 0;

@@ -303,3 +303,21 @@ def test_from_bucket_to_bucket_killed_again_and_again(tmp_path):
         status, _ = client.request("GET", "/data/new/.forebay/pack.json")[:2]
         assert status == 404
         client.close()
+
+
+@pytest.mark.parametrize("shares", [1, 4, 9])
+def test_videos_are_indexed_by_several_machines_too(drives, tmp_path, shares):
+    """Six of them: with nine machines three have nothing to do."""
+    forebay("index", drives, "--out", tmp_path / "one.fbc")
+    for share in reversed(range(shares)):
+        report = json.loads(forebay("index", drives, "--out", tmp_path / "many.fbc", "--shard",
+                                    f"{share}/{shares}", "--json").stdout)  # fmt: skip
+        assert report["format"] == "video" and report["videos"] == len(range(share, 6, shares))
+    report = json.loads(forebay("merge", drives, "--out", tmp_path / "many.fbc", "--json").stdout)
+    assert report["videos"] == report["objects"] == 6 and report["frames"] == 360
+    assert (tmp_path / "many.fbc").read_bytes() == (tmp_path / "one.fbc").read_bytes()
+
+
+def test_plain_objects_are_indexed_by_one_machine(pictures):
+    assert "by one machine" in forebay("index", pictures, "--format", "files", "--shard", "0/2", code=252).stderr
+    assert "none of the 480 objects" in forebay("index", pictures, "--shard", "0/2", code=254).stderr

@@ -123,16 +123,34 @@ Status NoVideo(const store::SyncStore& store, const std::string& prefix, size_t 
                                              objects, store.async().root_uri(), prefix));
 }
 
+// What the listing itself left out is counted by the first share alone.
+std::vector<store::ObjectInfo> ShareOf(std::vector<store::ObjectInfo> objects,
+                                       const std::string& prefix, const BuildOptions& options,
+                                       BuildReport* report) {
+  std::ranges::sort(objects, {}, &store::ObjectInfo::key);
+  report->listing = ListingHash(objects, prefix);
+  if (options.share > 0) {
+    report->objects -= report->objects_skipped;
+    report->objects_skipped = 0;
+  }
+  std::vector<store::ObjectInfo> share;
+  for (uint64_t i = options.share; i < objects.size(); i += options.shares) {
+    share.push_back(std::move(objects[i]));
+  }
+  return share;
+}
+
 }  // namespace
 
 Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::string& prefix,
                                   const BuildOptions& options, BuildReport* report) {
-  FB_ASSIGN_OR_RETURN(const std::vector<store::ObjectInfo> objects,
-                      ListObjects(store, prefix, report));
+  FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> objects, ListObjects(store, prefix, report));
   if (options.probe && !SomeAreVideos(store, objects, prefix, options)) {
     report->objects += objects.size();
     return NoVideo(store, prefix, objects.size());
   }
+  if (options.shares > 1) objects = ShareOf(std::move(objects), prefix, options, report);
+  if (objects.empty()) return CatalogInput{};
   FB_ASSIGN_OR_RETURN(const auto pool,
                       sys::WorkPool::Make({.name = "fb-index",
                                            .threads = std::max<size_t>(1, options.parallel),
@@ -162,7 +180,7 @@ Result<CatalogInput> BuildCatalog(const store::SyncStore& store, const std::stri
     if (!one.skipped) input.objects.push_back(std::move(one.object));
   }
   if (options.on_progress) (void)options.on_progress({done, objects.size(), bytes});
-  if (input.objects.empty()) return NoVideo(store, prefix, objects.size());
+  if (input.objects.empty() && options.shares == 1) return NoVideo(store, prefix, objects.size());
   return input;
 }
 

@@ -26,6 +26,10 @@ struct BuildOptions {
   // At first a few objects, those that are named like videos before others; where none of them is
   // one, the rest is not read either.
   bool probe = false;
+  // Of the objects in the order of their keys those numbered share, share + shares, ...; there may
+  // be no video among them.
+  uint64_t share = 0;
+  uint64_t shares = 1;
   std::function<bool(const BuildProgress&)> on_progress;  // false: stop with kCancelled
 };
 
@@ -42,6 +46,7 @@ struct BuildReport {
   uint64_t table_dataset_bytes = 0;
   uint64_t table_bytes_read = 0;
   uint64_t index_bytes = 0;  // of the catalog file
+  std::string listing;       // what tells whether several machines have listed the same
   std::vector<std::string> warnings;
 };
 

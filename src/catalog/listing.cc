@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "base/hash.h"
+#include "catalog/coding.h"
+
 namespace forebay::catalog {
 namespace {
 constexpr size_t kWarningsMax = 1000;
@@ -33,6 +36,16 @@ Status ListDataset(const store::SyncStore& store, const std::string& prefix,
         ++listing->skipped;
         Warn(&listing->warnings, skip.key.substr(prefix.size()), skip.why + ", left out");
       });
+}
+
+std::string ListingHash(const std::vector<store::ObjectInfo>& objects, const std::string& prefix) {
+  Writer listing;
+  for (const store::ObjectInfo& info : objects) {
+    listing.Text(std::string_view(info.key).substr(prefix.size()));
+    listing.Varint(info.size);
+    listing.Text(info.etag);
+  }
+  return HashBytes(listing.bytes()).ToHex();
 }
 
 Status NothingThere(const store::SyncStore& store, const std::string& prefix) {

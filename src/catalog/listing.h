@@ -24,6 +24,9 @@ void Warn(std::vector<std::string>* warnings, std::string_view key, std::string_
 Status ListDataset(const store::SyncStore& store, const std::string& prefix,
                    const std::function<bool(const store::ObjectInfo&)>& visit, Listing* listing);
 
+// What tells whether several machines have listed the same.
+std::string ListingHash(const std::vector<store::ObjectInfo>& objects, const std::string& prefix);
+
 Status NothingThere(const store::SyncStore& store, const std::string& prefix);
 
 }  // namespace forebay::catalog

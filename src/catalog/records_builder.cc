@@ -10,8 +10,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/hash.h"
-#include "catalog/coding.h"
 #include "catalog/listing.h"
 #include "catalog/records_part.h"
 #include "catalog/records_writer.h"
@@ -245,17 +243,6 @@ Status ScanAll(const store::SyncStore& store, const std::string& prefix, const R
 }  // namespace
 
 namespace {
-
-// What tells whether several machines have listed the same.
-std::string ListingHash(const std::vector<store::ObjectInfo>& objects, const std::string& prefix) {
-  Writer listing;
-  for (const store::ObjectInfo& info : objects) {
-    listing.Text(std::string_view(info.key).substr(prefix.size()));
-    listing.Varint(info.size);
-    listing.Text(info.etag);
-  }
-  return HashBytes(listing.bytes()).ToHex();
-}
 
 // Those of a share, in order.
 std::vector<store::ObjectInfo> ShareOf(std::vector<store::ObjectInfo> objects,

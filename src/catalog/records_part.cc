@@ -155,6 +155,10 @@ Result<RecordsPart> OpenRecordsPart(ByteView bytes) {
   }
   if (catalog_bytes > 0) {
     const ByteView catalog = rest.subspan(in.at());
+    if (part.head.format == kVideoParts) {
+      FB_ASSIGN_OR_RETURN(part.videos, Catalog::Open({catalog.begin(), catalog.end()}));
+      return part;
+    }
     FB_ASSIGN_OR_RETURN(part.catalog,
                         RecordsCatalog::Open(BytesInMemory({catalog.begin(), catalog.end()})));
   }
@@ -162,8 +166,31 @@ Result<RecordsPart> OpenRecordsPart(ByteView bytes) {
   return part;
 }
 
+namespace {
+
+// Packed again rather than copied: packing is a function of the indexes.
+Result<std::vector<std::byte>> MergeVideos(const std::vector<RecordsPart>& parts) {
+  CatalogInput input{.source_uri = parts[0].head.source_uri, .objects = {}};
+  for (const RecordsPart& part : parts) {
+    for (uint32_t i = 0; part.videos && i < part.videos->object_count(); ++i) {
+      const CatalogObject& object = part.videos->object(i);
+      CatalogInput::Object one{object.key, object.size, object.etag, object.error, {}};
+      for (uint32_t k = 0; k < object.video_count; ++k) {
+        FB_ASSIGN_OR_RETURN(const auto video, part.videos->video(object.first_video + k));
+        one.videos.push_back(*video);
+      }
+      input.objects.push_back(std::move(one));
+    }
+  }
+  if (input.objects.empty()) return Status(Code::kNotFound, "no video in any of the parts");
+  return WriteCatalog(std::move(input));
+}
+
+}  // namespace
+
 Result<std::vector<std::byte>> MergeRecords(const std::vector<RecordsPart>& parts) {
   FB_RETURN_IF_ERROR(CheckParts(parts));
+  if (parts[0].head.format == kVideoParts) return MergeVideos(parts);
   std::vector<Cursor> cursors;
   std::vector<std::pair<std::string_view, size_t>> order;  // all shards' keys, with their part
   for (const RecordsPart& part : parts) {

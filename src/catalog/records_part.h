@@ -1,12 +1,14 @@
-// A part of a catalog of records: what one of several machines has indexed or written, to be merged
-// with the others' into the one catalog. Byte table: docs/formats/records.md.
+// A part of a catalog of records or videos: what one of several machines has indexed or written, to
+// be merged with the others' into the one catalog. Byte table: docs/formats/records.md.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "catalog/records_catalog.h"
 
 namespace forebay::catalog {
@@ -28,7 +30,10 @@ struct RecordsPart {
   std::vector<FileEntry> shards;  // in the order of their keys' bytes
   // Of these shards; null: no record is in any of them.
   std::shared_ptr<const RecordsCatalog> catalog;
+  std::shared_ptr<const Catalog> videos;  // of format kVideoParts: that, instead
 };
+// As RecordsPartHead::format.
+inline constexpr std::string_view kVideoParts = "video";
 
 // `catalog`: the file of one, of exactly `shards`; empty when they have no record.
 std::vector<std::byte> PackRecordsPart(const RecordsPartHead& head,
@@ -36,9 +41,9 @@ std::vector<std::byte> PackRecordsPart(const RecordsPartHead& head,
 // Errors: kDataLoss, kInvalidArgument (no part), kUnimplemented (another version).
 Result<RecordsPart> OpenRecordsPart(ByteView bytes);
 
-// The catalog that one machine would have made of all of it; the parts in any order. Errors:
-// kInvalidArgument (one is missing, there twice, or of another whole; no record in any of them),
-// kDataLoss.
+// The catalog that one machine would have made of all of it, of records or of videos; the parts in
+// any order. Errors: kInvalidArgument (one is missing, there twice, or of another whole; no record
+// in any of them), kDataLoss.
 Result<std::vector<std::byte>> MergeRecords(const std::vector<RecordsPart>& parts);
 
 }  // namespace forebay::catalog

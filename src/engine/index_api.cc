@@ -6,6 +6,7 @@
 
 #include "catalog/builder.h"
 #include "catalog/files_builder.h"
+#include "catalog/records_part.h"
 #include "engine/index_job.h"
 #include "engine/index_parts.h"
 #include "engine/index_records.h"
@@ -44,17 +45,22 @@ IndexReport Summarize(const catalog::BuildReport& built, const catalog::CatalogI
   return report;
 }
 
-Result<IndexReport> BuildVideos(const engine::IndexJob& job, const IndexOptions& options,
-                                uint64_t* objects) {
+Result<catalog::BuildOptions> VideoBuild(const IndexOptions& options) {
   catalog::BuildOptions build;
   FB_ASSIGN_OR_RETURN(build.verify, ParseVerify(options.verify));
   build.parallel = options.parallel;
   build.probe = options.format == "auto";
   if (options.on_progress) {
-    build.on_progress = [&](const catalog::BuildProgress& p) {
+    build.on_progress = [&options](const catalog::BuildProgress& p) {
       return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});
     };
   }
+  return build;
+}
+
+Result<IndexReport> BuildVideos(const engine::IndexJob& job, const IndexOptions& options,
+                                uint64_t* objects) {
+  FB_ASSIGN_OR_RETURN(const catalog::BuildOptions build, VideoBuild(options));
   catalog::BuildReport built;
   auto input_or = catalog::BuildCatalog(store::SyncStore(job.from), job.prefix, build, &built);
   *objects = built.objects;
@@ -145,17 +151,49 @@ Status CheckOptions(const IndexOptions& options) {
   return ParseVerify(options.verify).status();
 }
 
+// Videos of this machine's share.
+Result<IndexReport> BuildVideosPart(const engine::IndexJob& job, const IndexOptions& options) {
+  FB_ASSIGN_OR_RETURN(catalog::BuildOptions build, VideoBuild(options));
+  build.share = options.share;
+  build.shares = options.shares;
+  catalog::BuildReport built;
+  auto input = catalog::BuildCatalog(store::SyncStore(job.from), job.prefix, build, &built);
+  if (!input.ok()) return engine::ExplainNothing(job, std::move(input).status());
+  input->source_uri = job.source_uri;
+  IndexReport report = Summarize(built, *input, job.source_uri);
+  report.format = catalog::kVideoParts;
+  const catalog::RecordsPartHead head{.whole = built.listing,
+                                      .part = options.share,
+                                      .parts = options.shares,
+                                      .source_uri = job.source_uri,
+                                      .format = report.format,
+                                      .format_options = "verify=" + options.verify,
+                                      .objects = built.objects,
+                                      .skipped = built.objects_skipped,
+                                      .failed = built.objects_failed,
+                                      .dataset_bytes = built.dataset_bytes,
+                                      .bytes_read = built.bytes_read,
+                                      .requests = built.requests};
+  std::vector<std::byte> catalog;
+  if (!input->objects.empty()) {
+    FB_ASSIGN_OR_RETURN(catalog, catalog::WriteCatalog(*std::move(input)));
+  }
+  FB_RETURN_IF_ERROR(
+      engine::StorePart(job, options, catalog::PackRecordsPart(head, {}, catalog), &report));
+  return report;
+}
+
 Result<IndexReport> BuildPart(const engine::IndexJob& job, const IndexOptions& options) {
+  if (options.format == "files") {
+    return Status(Code::kInvalidArgument,
+                  "plain objects are indexed by one machine: it is one listing");
+  }
   std::string format = options.format;
   if (format == "auto") {
     FB_ASSIGN_OR_RETURN(format, engine::FormatOfObjects(job));
   }
-  if (format.empty() || format == "video" || format == "files") {
-    return Status(Code::kInvalidArgument,
-                  "the index of shards of records is shared out among machines; videos and plain "
-                  "objects are indexed by one");
-  }
-  return engine::BuildIndexPart(job, options, format);
+  if (!format.empty() && format != "video") return engine::BuildIndexPart(job, options, format);
+  return BuildVideosPart(job, options);
 }
 
 }  // namespace

@@ -97,12 +97,40 @@ void AddCounts(const catalog::RecordsPartHead& head, IndexReport* report) {
   report->requests += head.requests;
 }
 
+Status DescribeMerged(const std::vector<std::byte>& bytes, IndexReport* report) {
+  if (report->format == catalog::kVideoParts) {
+    FB_ASSIGN_OR_RETURN(const auto opened, catalog::Catalog::Open(bytes));
+    report->content_hash = opened->content_hash();
+    report->videos = opened->video_count();
+    for (uint32_t i = 0; i < opened->video_count(); ++i) {
+      FB_ASSIGN_OR_RETURN(const auto video, opened->video(i));
+      report->frames += video->frames.size();
+    }
+    return {};
+  }
+  FB_ASSIGN_OR_RETURN(const auto opened, OpenBuilt(bytes));
+  FB_RETURN_IF_ERROR(Describe(*opened, report));
+  report->appended = report->records;
+  return {};
+}
+
 }  // namespace
 
 std::string PartsPrefixOf(const std::string& key) {
   constexpr std::string_view kCatalogEnding = ".fbc";
   const bool ends = key.ends_with(kCatalogEnding);
   return key.substr(0, key.size() - (ends ? kCatalogEnding.size() : 0)) + ".parts/";
+}
+
+Status StorePart(const IndexJob& job, const IndexOptions& options,
+                 const std::vector<std::byte>& part, IndexReport* report) {
+  IndexTarget target = job.target;
+  target.key = PartKeyOf(job.target, options.share, options.shares);
+  target.uri = target.store->root_uri() + "/" + target.key;
+  FB_RETURN_IF_ERROR(StoreCatalog(target, part));
+  report->catalog_uri = target.uri;
+  report->index_bytes = part.size();
+  return {};
 }
 
 Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& options,
@@ -115,13 +143,8 @@ Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& opti
   auto bytes =
       catalog::BuildRecordsPart(store::SyncStore(job.from), job.prefix, format, build, &built);
   if (!bytes.ok()) return ExplainNothing(job, std::move(bytes).status());
-  IndexTarget target = job.target;
-  target.key = PartKeyOf(job.target, options.share, options.shares);
-  target.uri = target.store->root_uri() + "/" + target.key;
-  FB_RETURN_IF_ERROR(StoreCatalog(target, *bytes));
   IndexReport report = Summarize(std::move(built), job, name);
-  report.catalog_uri = target.uri;
-  report.index_bytes = bytes->size();
+  FB_RETURN_IF_ERROR(StorePart(job, options, *bytes, &report));
   return report;
 }
 
@@ -136,15 +159,13 @@ Result<IndexReport> MergeIndex(const std::string& source, const StoreOptions& st
   FB_ASSIGN_OR_RETURN(const std::vector<catalog::RecordsPart> parts,
                       engine::WholeSet(job.target, &keys));
   FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, catalog::MergeRecords(parts));
-  FB_ASSIGN_OR_RETURN(const auto opened, engine::OpenBuilt(bytes));
-  FB_RETURN_IF_ERROR(engine::StoreCatalog(job.target, bytes));
   IndexReport report;
+  report.format = engine::FormatName(parts[0].head.format, parts[0].head.format_options);
+  FB_RETURN_IF_ERROR(engine::DescribeMerged(bytes, &report));
+  FB_RETURN_IF_ERROR(engine::StoreCatalog(job.target, bytes));
   for (const catalog::RecordsPart& part : parts) engine::AddCounts(part.head, &report);
   report.catalog_uri = job.target.uri;
   report.index_bytes = bytes.size();
-  report.format = engine::FormatName(parts[0].head.format, parts[0].head.format_options);
-  FB_RETURN_IF_ERROR(engine::Describe(*opened, &report));
-  report.appended = report.records;
   // What was merged is of no use any more, and would only be taken for another set later.
   for (const std::string& key : keys) {
     const Status gone = store::SyncStore(job.target.store).Delete(key);

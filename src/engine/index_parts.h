@@ -7,6 +7,9 @@
 
 namespace forebay::engine {
 
+// Stores a part beside where the catalog goes. `report`: its place and size are added.
+Status StorePart(const IndexJob& job, const IndexOptions& options,
+                 const std::vector<std::byte>& part, IndexReport* report);
 // This machine's share of a catalog of records.
 Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& options,
                                    const std::string& format);
