@@ -101,6 +101,8 @@ class IterableDataset(torch.utils.data.IterableDataset):
         """The next ``iter`` goes on there."""
         if not isinstance(state, dict) or not {"epoch", "done", "loader"} <= set(state):
             raise InvalidArgumentError("state must be a dict as state_dict() gives it")
+        check.integer("state: epoch", state["epoch"], 0, 2**31 - 1)
+        check.boolean("state: done", state["done"])
         self._loaded = dict(state)
 
     def __getstate__(self):
@@ -126,7 +128,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
     def _go(self, loader, state):
         self._running = state
         for batch in loader:
-            yield _row(batch, 0) if self._samples else batch
+            yield _row(batch, 0, 1) if self._samples else batch
         state.update(done=True, loader=None)
         self._running = None
 
@@ -161,8 +163,8 @@ class MapDataset(torch.utils.data.Dataset):
     >>> data = fb.torch.MapDataset(clips)
     >>> for batch in DataLoader(data, batch_size=4, shuffle=True, num_workers=2): ...
 
-    ``data[i]`` is a dict of tensors without a batch dimension (of ``Records``: ``bytes``, as long as
-    the record; they need a ``collate_fn``); ``DataLoader`` asks for a batch at
+    ``data[i]`` is a dict of tensors without a batch dimension (of ``Records``: ``bytes``, or each field
+    by its name, as long as it is; they need a ``collate_fn``); ``DataLoader`` asks for a batch at
     once (``__getitems__``), and its samples are fetched and decoded beside each other. Nothing is
     fetched ahead of what is asked for: ``forebay.Loader(sampler=...)`` does that.
 
@@ -186,18 +188,20 @@ class MapDataset(torch.utils.data.Dataset):
         return self._loader_here().sample_count
 
     def __getitem__(self, index):
-        index = check.integer("index", index, -len(self), len(self) - 1)
+        index = _index(index)
+        if not -len(self) <= index < len(self):  # what ends `for sample in data`
+            raise IndexError(f"index={index}: there are {len(self)} samples")
         return self.__getitems__([index % len(self)])[0]
 
     def __getitems__(self, indices):
         loader = self._loader_here()
-        indices = [check.integer("index", operator.index(i), 0) for i in indices]
+        indices = [check.integer("index", _index(i), 0) for i in indices]
         rows = loader.batch_size
         pieces = [indices[i : i + rows] for i in range(0, len(indices), rows)]
         return [
-            _row(piece, row)
-            for piece in loader.fetch(pieces)
-            for row in range(len(piece["_sample"]))
+            _row(piece, row, len(asked))
+            for asked, piece in zip(pieces, loader.fetch(pieces))
+            for row in range(len(asked))
         ]
 
     def __getstate__(self):
@@ -275,13 +279,33 @@ class _Asked:
         return iter(())
 
 
-def _row(batch, row):
-    """One sample of a batch, without the batch dimension."""
-    if "offsets" not in batch or batch["offsets"].ndim != 1:
-        return {name: array[row] for name, array in batch.items()}
-    begin, end = batch["offsets"][row], batch["offsets"][row + 1]
-    return {name: array[begin:end] if name == "bytes" else array[row]
-            for name, array in batch.items() if name != "offsets"}  # fmt: skip
+def _row(batch, row, rows):
+    """One sample of ``rows``, without the batch dimension; of what is as long as it is, its part."""
+    if not isinstance(batch, dict):
+        raise InvalidArgumentError(
+            f"ops: the last one returned a {type(batch).__name__}: where samples come one by one "
+            "(batch_size=None) it has to be a dict"
+        )
+    offsets = {}
+    for name in batch:
+        own = "offsets" if name == "bytes" else f"{name}_offsets"
+        if getattr(batch.get(own), "shape", None) == (rows + 1,):
+            offsets[name] = own
+    begins = set(offsets.values())
+    return {
+        name: array[batch[offsets[name]][row] : batch[offsets[name]][row + 1]]
+        if name in offsets
+        else array[row]
+        for name, array in batch.items()
+        if name not in begins
+    }
+
+
+def _index(index):
+    try:
+        return operator.index(index)
+    except TypeError:
+        raise InvalidArgumentError(f"index={index!r} must be an integer") from None
 
 
 def _worker():

@@ -1,7 +1,9 @@
 """fb.torch under torch's own DataLoader: no workers and several, forked and spawned."""
 
+import io
 import json
 import pickle
+import tarfile
 
 import numpy as np
 import pytest
@@ -148,9 +150,6 @@ def test_a_map_takes_lists_of_any_length_and_single_numbers(small):
     assert [int(s["_sample"]) for s in data.__getitems__(wanted)] == wanted
     assert data.__getitems__([]) == []
     assert int(data[-1]["_sample"]) == 59 and data[np.int64(3)]["front"].shape[0] == 1
-    for bad in (60, -61, 1.5):
-        with pytest.raises(fb.InvalidArgumentError):
-            data[bad]
     with pytest.raises(fb.InvalidArgumentError):
         data.__getitems__([1, 60])
     assert [int(s["_sample"]) for s in data.__getitems__([5, 4])] == [5, 4], "none is left over"
@@ -167,6 +166,54 @@ def test_records_come_one_by_one_as_long_as_they_are(tmp_path):
     singles = fb.torch.IterableDataset(records, shuffle=False)
     loader = DataLoader(singles, batch_size=None, num_workers=2)
     assert [bytes(sample["bytes"].numpy()) for sample in loader] == texts
+
+
+def test_fields_of_shards_come_one_by_one_as_long_as_they_are(tmp_path):
+    texts = [b"text" * i for i in range(9)]
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for i, text in enumerate(texts):
+            for name, content in ((f"{i}.txt", text), (f"{i}.cls", b"%d" % i)):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    fb.index(tmp_path)
+    records = fb.Records(tmp_path)
+    for data in (
+        fb.torch.MapDataset(records),
+        fb.torch.IterableDataset(records, shuffle=False),
+        fb.torch.IterableDataset(records, shuffle=False, ops=[fb.ops.parse_int("cls")]),
+    ):
+        seen = list(data)
+        assert [bytes(sample["txt"].tolist()) for sample in seen] == texts
+        assert set(seen[0]) == {"txt", "cls", "_sample", "_epoch"}
+    assert [int(sample["cls"]) for sample in seen] == list(range(9))
+    for last, text in ((lambda batch: {"n": batch["_sample"]}, None), (list, "a list")):
+        data = fb.torch.IterableDataset(records, shuffle=False, ops=[last])
+        if text is None:
+            assert [int(sample["n"]) for sample in data] == list(range(9))
+        else:
+            with pytest.raises(fb.InvalidArgumentError, match=text):
+                next(iter(data))
+
+
+def test_a_map_is_indexed_as_a_list_is(small):
+    data = fb.torch.MapDataset(small)
+    assert [int(sample["_sample"]) for sample in data] == list(range(60))
+    assert int(data[torch.tensor(-1)]["_sample"]) == 59
+    for index in (60, -61, 2**70):
+        with pytest.raises(IndexError, match="there are 60 samples"):
+            data[index]
+    for index in (1.0, slice(2), "1"):
+        with pytest.raises(fb.InvalidArgumentError, match="must be an integer"):
+            data[index]
+
+
+def test_what_is_no_state_is_refused(small):
+    data = fb.torch.IterableDataset(small, batch_size=4)
+    good = data.state_dict()
+    for bad in (None, {}, good | {"epoch": "1"}, good | {"epoch": -1}, good | {"done": "no"}):
+        with pytest.raises(fb.InvalidArgumentError, match="state"):
+            data.load_state_dict(bad)
 
 
 def test_importing_forebay_does_not_import_torch(run_python):
