@@ -44,6 +44,8 @@ class Pack : public Command {
     flags.Choice("--format", &options_.format, formats,
                  "what the source is of; files: neighbouring files of one key are a sample");
     flags.Option("--catalog", &options_.catalog, "the source's catalog, instead of indexing it");
+    flags.Flag("--unpack", &options_.unpack,
+               "the source's shards are compressed as a whole, by gzip, zlib or zstd");
     flags.Size("--shard-size", &options_.shard_bytes, "of a shard, about (default 256MiB)");
     flags.Size("--memory", &options_.memory,
                "bounds the shards that are made at a time (default 1GiB)");

@@ -12,6 +12,7 @@
 #include "format/sniff.h"
 #include "format/tfrecord.h"
 #include "format/tokens.h"
+#include "format/unpack.h"
 #include "format/zip.h"
 #include "fuzz/targets.h"
 
@@ -203,6 +204,12 @@ void Npz(ByteView input) {
     const auto member = format::OpenZipMember(input, bytes, &scratch);
     FB_ASSERT(!member.ok() || member->data() != scratch.data() || member->size() == bytes);
   }
+}
+
+void Unpack(ByteView input) {
+  constexpr uint64_t kMost = 1 << 20;
+  const auto bytes = format::Unpack(input, kMost);
+  FB_ASSERT(!bytes.ok() || (bytes->size() <= kMost && format::IsPacked(input)));
 }
 
 void LitData(ByteView input) {

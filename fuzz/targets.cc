@@ -35,6 +35,7 @@ constexpr Target kTargets[] = {
     {"mds_value", &MdsValue},
     {"npy_rows", &NpyRows},
     {"npz", &Npz},
+    {"unpack", &Unpack},
     {"litdata", &LitData},
     {"litdata_index", &LitDataIndex},
     {"beton", &Beton},

@@ -47,6 +47,7 @@ void MdsIndex(ByteView input);         // its index.json
 void MdsValue(ByteView input);         // a line: an encoding; a value
 void NpyRows(ByteView input);          // a file of NumPy, and its rows
 void Npz(ByteView input);              // a zip of them
+void Unpack(ByteView input);           // a compressed file
 void LitData(ByteView input);          // a chunk, and one item
 void LitDataIndex(ByteView input);     // its index.json
 void Beton(ByteView input);            // FFCV's file

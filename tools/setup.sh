@@ -14,7 +14,8 @@ unset PYTHONPATH PYTHONHOME
 build_packages="g++ cmake ninja-build ccache mold pkg-config ca-certificates
   python3 python3-dev python3-venv python3-numpy
   libcurl4-openssl-dev libssl-dev libpugixml-dev nlohmann-json3-dev libfmt-dev libcli11-dev
-  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev libarchive-dev zlib1g-dev
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libspng-dev libarchive-dev
+  zlib1g-dev libzstd-dev
   libjpeg62-turbo-dev libwebp-dev
   libgtest-dev libgmock-dev"
 test_packages="librapidcheck-dev ffmpeg openssl python3-pil python3-protobuf"

@@ -24,6 +24,9 @@ struct PackOptions {
   // WebDataset's rule.
   std::string format = "auto";
   std::string catalog;  // of the source, instead of indexing it
+  // The source's shards are compressed as a whole (gzip, zlib, zstd): each is read and unpacked at
+  // once.
+  bool unpack = false;
   uint64_t shard_bytes = uint64_t{256} << 20;
   uint64_t memory = uint64_t{1} << 30;  // bounds the shards that are made at a time
   // One of `shares` machines makes every `shares`th shard from number `share` on; the one that is

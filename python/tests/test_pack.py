@@ -2,6 +2,7 @@
 that an index would make."""
 
 import contextlib
+import gzip
 import json
 import os
 import random
@@ -321,3 +322,54 @@ def test_videos_are_indexed_by_several_machines_too(drives, tmp_path, shares):
 def test_plain_objects_are_indexed_by_one_machine(pictures):
     assert "by one machine" in forebay("index", pictures, "--format", "files", "--shard", "0/2", code=252).stderr
     assert "none of the 480 objects" in forebay("index", pictures, "--shard", "0/2", code=254).stderr
+
+
+def zstd_frame(data):
+    """As zstd stores what it does not compress: blocks of at most 128 KiB."""
+    out = struct.pack("<IBI", 0xFD2FB528, 0xA0, len(data))  # one segment, its size in four bytes
+    pieces = [data[at : at + 131072] for at in range(0, len(data), 131072)] or [b""]
+    for number, piece in enumerate(pieces):
+        last = number == len(pieces) - 1
+        out += (last | len(piece) << 3).to_bytes(3, "little") + piece
+    return out
+
+
+@pytest.mark.parametrize("compress, ending", [(gzip.compress, ".gz"), (zstd_frame, ".zstd")])
+@pytest.mark.parametrize("kind", ["tar", "tfrecord", "mds", "jsonl"])
+def test_compressed_shards_are_packed_from(pictures, tmp_path, kind, compress, ending):
+    """What comes out is what comes out of the same shards when they are not compressed."""
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    if kind == "jsonl":
+        plain.mkdir()
+        for n in range(4):
+            lines = [json.dumps({"n": n, "i": i, "text": "x" * (i % 50)}) for i in range(200 + n)]
+            (plain / f"{n}.jsonl").write_text("\n".join(lines) + "\n")
+    else:
+        pack(pictures, plain, *arguments_for(kind))
+    packed.mkdir()
+    for name, data in content(plain).items():
+        if name == "index.json":
+            index = json.loads(data)
+            for shard in index["shards"]:
+                shard["compression"] = "zstd:3"
+                shard["zip_data"] = {**shard["raw_data"], "basename": shard["raw_data"]["basename"] + ending}
+            (packed / name).write_text(json.dumps(index))
+        else:
+            (packed / f"{name}{ending}").write_bytes(compress(data))
+    options = ["--to", "tfrecord" if kind == "tar" else "tar", "--shard-size", "200KB"]
+    pack(plain, tmp_path / "a", *options)
+    report = pack(packed, tmp_path / "b", *options, "--unpack")
+    assert report["from"] == kind and report["samples"] > 200 and report["files_left_out"] == 0
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+    # One that is damaged is named.
+    victim = sorted(packed.glob(f"*{ending}"))[1]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    error = pack(packed, tmp_path / "c", *options, "--unpack", code=1)
+    assert victim.name in error and "data_loss" in error, error
+
+
+def test_compressed_shards_that_hold_no_records_are_told(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.txt.gz").write_bytes(gzip.compress(b"some text"))
+    assert "no format of records" in pack(source, tmp_path / "o", "--to", "tar", "--unpack", code=252)

@@ -215,7 +215,9 @@ Status Take(const store::ObjectInfo& info, const std::string& prefix, Scanned sc
   }
   if (scanned.records.empty()) Warn(&report->warnings, key, "no record in it");
   ++report->shards;
-  FB_RETURN_IF_ERROR(writer.AddShard(EntryOf(info, prefix)));
+  FileEntry entry = EntryOf(info, prefix);
+  if (scanned.report.unpacked_bytes > 0) entry.size = scanned.report.unpacked_bytes;
+  FB_RETURN_IF_ERROR(writer.AddShard(std::move(entry)));
   for (const format::FoundRecord& record : scanned.records) {
     FB_RETURN_IF_ERROR(writer.Add(record));
   }

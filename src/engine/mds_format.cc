@@ -118,7 +118,8 @@ catalog::RecordFormat MdsRecordFormat() {
     }
     return format::Refused({shard.name, 0},
                            fmt::format("a shard compressed with {}: there is no random access; "
-                                       "write it without compression",
+                                       "write it without compression, or "
+                                       "make shards of it with `forebay pack --unpack`",
                                        expected->compression));
   };
   mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,

@@ -119,7 +119,7 @@ Status PackJob::Plan() {
 
 Status PackJob::PlanSample(const PackSample& sample, const PackSource::Cursor& begin) {
   FB_ASSIGN_OR_RETURN(const uint64_t bytes, target_->Plan(sample));
-  if (bytes + kBesideShard > options_.memory) {
+  if (bytes + kBesideShard + source_->held_bytes() > options_.memory) {
     return Status(Code::kResourceExhausted,
                   fmt::format("it takes {}, a shard and what is read for it at most {}: give more "
                               "--memory",
@@ -193,7 +193,7 @@ Status PackJob::ListTarget() {
 size_t PackJob::ShardsAtATime() const {
   uint64_t largest = 0;
   for (const Planned& shard : shards_) largest = std::max(largest, shard.bytes);
-  const uint64_t fit = options_.memory / (largest + kBesideShard);
+  const uint64_t fit = options_.memory / (largest + kBesideShard + source_->held_bytes());
   return std::clamp<uint64_t>(fit, 1, kShardsAtATimeMost);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/pack_columns.h"
+#include "engine/pack_unpacked.h"
 
 namespace forebay::engine {
 namespace {
@@ -38,7 +39,7 @@ PackReader::~PackReader() {
 }
 
 Result<std::shared_ptr<PackReader::Read>> PackReader::ReadFor(const PackField& field) {
-  if (field.literal || field.range.empty()) return std::shared_ptr<Read>();
+  if (field.literal || field.range.empty() || source_.unpacks()) return std::shared_ptr<Read>();
   if (open_ && open_->object == field.object && field.range.offset >= open_->range.offset &&
       field.range.offset <= open_->range.end + kGapBytes) {
     const uint64_t end = std::max(open_->range.end, field.range.end);
@@ -106,6 +107,17 @@ void PackReader::Release() {
   }
 }
 
+// Of the field's range. Records follow each other, so that the object is the last one's mostly.
+Result<ByteView> PackReader::Unpacked(const PackField& field) {
+  if (unpacked_object_ != field.object) {
+    FB_ASSIGN_OR_RETURN(const catalog::FileEntry entry, source_.ObjectAt(field.object));
+    unpacked_.reset();
+    FB_ASSIGN_OR_RETURN(unpacked_, ReadUnpacked(store_, prefix_, entry));
+    unpacked_object_ = field.object;
+  }
+  return ByteView(*unpacked_).subspan(field.range.offset, field.range.size());
+}
+
 Result<ByteView> PackReader::BytesOf(const PackField& field, const std::shared_ptr<Read>& read,
                                      std::vector<std::byte>* scratch) {
   if (field.literal) return AsBytes(*field.literal);
@@ -114,6 +126,9 @@ Result<ByteView> PackReader::BytesOf(const PackField& field, const std::shared_p
     if (Status status = read->done.get(); !status.ok()) return status;
     fetched =
         ByteView(read->bytes).subspan(field.range.offset - read->range.offset, field.range.size());
+  }
+  if (source_.unpacks() && !field.range.empty()) {
+    FB_ASSIGN_OR_RETURN(fetched, Unpacked(field));
   }
   auto opened = source_.Open(field, fetched, scratch);
   if (opened.ok()) return opened;

@@ -29,7 +29,10 @@ class PackReader {
   PackReader& operator=(const PackReader&) = delete;
 
   bool empty() const { return samples_.empty(); }
-  bool full() const { return bytes_ >= kBytesAhead || reads_.size() >= kReadsAhead; }
+  bool full() const {
+    return bytes_ >= kBytesAhead || reads_.size() >= kReadsAhead ||
+           (source_.unpacks() && !samples_.empty());
+  }
   Status Add(PackSample sample);
   // The oldest one with its fields, whose bytes are valid until the next Take. Errors: the store's,
   // kDataLoss (bytes that are not what was indexed), with the object and its range.
@@ -45,6 +48,7 @@ class PackReader {
   void Start(const std::shared_ptr<Read>& read);
   void StartOpen();
   void Release();
+  Result<ByteView> Unpacked(const PackField& field);
   Result<ByteView> BytesOf(const PackField& field, const std::shared_ptr<Read>& read,
                            std::vector<std::byte>* scratch);
 
@@ -56,6 +60,8 @@ class PackReader {
   std::shared_ptr<Read> open_;               // not started yet: more may join it
   uint64_t bytes_ = 0;                       // of all of these
   std::optional<uint64_t> object_;           // looked at last
+  std::optional<uint64_t> unpacked_object_;  // the same, of those that have to be unpacked
+  std::shared_ptr<const std::vector<std::byte>> unpacked_;
   catalog::FileEntry entry_;
   Pending taken_;
   std::vector<std::vector<std::byte>> scratch_;

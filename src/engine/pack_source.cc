@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -13,9 +14,11 @@
 #include "engine/index_records.h"
 #include "engine/open_catalog.h"
 #include "engine/pack_columns.h"
+#include "engine/pack_unpacked.h"
 #include "engine/record_formats.h"
 #include "feed/table_samples.h"
 #include "format/tar.h"
+#include "store/pinned_object.h"
 
 namespace forebay::engine {
 namespace {
@@ -101,8 +104,9 @@ class FilesSource : public PackSource {
 // Records of shards.
 class RecordsSource : public PackSource {
  public:
-  RecordsSource(std::string format, std::shared_ptr<const RecordsCatalog> records)
-      : PackSource(std::move(format)), records_(std::move(records)) {
+  RecordsSource(std::string format, std::shared_ptr<const RecordsCatalog> records,
+                std::optional<uint64_t> unpacked)
+      : PackSource(std::move(format)), records_(std::move(records)), unpacked_(unpacked) {
     using RecordIo = format::RecordIoOptions;
     if (this->format() == "npz") kind_ = format::Kind::kNpz;
     if (this->format() == "tfrecord") kind_ = format::Kind::kTfRecord;
@@ -151,10 +155,14 @@ class RecordsSource : public PackSource {
     return format::OpenField(kind_, options_, field.origin.empty() ? field.name : field.origin,
                              fetched, field.bytes, scratch, {.shard = "", .offset = at});
   }
+  bool unpacks() const override { return unpacked_.has_value(); }
+  // The object as it is stored, and unpacked.
+  uint64_t held_bytes() const override { return 2 * unpacked_.value_or(0); }
   std::string id() const override { return format() + " " + records_->content_hash(); }
 
  private:
   const std::shared_ptr<const RecordsCatalog> records_;
+  const std::optional<uint64_t> unpacked_;  // of the largest shard
   format::Kind kind_ = format::Kind::kUnknown;
   format::ContainerOptions options_;
 };
@@ -168,13 +176,19 @@ Result<std::unique_ptr<PackSource>> OverFiles(std::shared_ptr<const FilesCatalog
   return std::unique_ptr<PackSource>(std::make_unique<FilesSource>(std::move(files)));
 }
 
-Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records) {
+Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records,
+                                                bool unpack = false) {
   if (feed::IsOfTables(*records)) {
     return Status(Code::kUnimplemented, "tables in Parquet files are not packed into other shards");
   }
   std::string name = FormatName(records->format(), records->format_options());
+  std::optional<uint64_t> largest;
+  for (uint64_t i = 0; unpack && i < records->shard_count(); ++i) {
+    FB_ASSIGN_OR_RETURN(const FileEntry shard, records->ShardAt(i));
+    largest = std::max(largest.value_or(0), shard.size);
+  }
   return std::unique_ptr<PackSource>(
-      std::make_unique<RecordsSource>(std::move(name), std::move(records)));
+      std::make_unique<RecordsSource>(std::move(name), std::move(records), largest));
 }
 
 Status CheckFormat(const std::string& name) {
@@ -216,12 +230,18 @@ Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const Pa
                                                    const std::string& name,
                                                    PackSource::LeftOut* left_out) {
   FB_RETURN_IF_ERROR(CheckFormat(name));
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name));
+  FB_ASSIGN_OR_RETURN(catalog::RecordFormat format, RecordFormatOf(name));
   catalog::RecordsOptions build{.source_uri = job.source_uri};
   if (options.on_progress) {
     build.on_progress = [&options](const catalog::BuildProgress&) {
       return options.on_progress({});
     };
+  }
+  if (options.unpack) {
+    format = UnpackedFormat(std::move(format));
+    // Each holds a shard as it is stored, and what is in it.
+    build.parallel = static_cast<uint32_t>(
+        std::clamp<uint64_t>(options.memory / (4 * kUnpackedMost), 1, build.parallel));
   }
   catalog::RecordsReport built;
   auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format, build, &built);
@@ -233,17 +253,52 @@ Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const Pa
   *left_out = {built.skipped, std::move(built.warnings)};
   FB_ASSIGN_OR_RETURN(auto records,
                       RecordsCatalog::Open(catalog::BytesInMemory(*std::move(bytes))));
-  return OverRecords(std::move(records));
+  return OverRecords(std::move(records), options.unpack);
+}
+
+}  // namespace
+
+namespace {
+
+// Of what is in the first object that is a shard, compressed or not; "": none of them is.
+Result<std::string> FormatOfFirst(const IndexJob& job) {
+  const store::SyncStore store(job.from);
+  std::vector<store::ObjectInfo> objects;
+  catalog::Listing listing;
+  constexpr size_t kLooked = 8;
+  FB_RETURN_IF_ERROR(catalog::ListDataset(
+      store, job.prefix,
+      [&](const store::ObjectInfo& info) {
+        objects.push_back(info);
+        return objects.size() < kLooked;
+      },
+      &listing));
+  for (const store::ObjectInfo& info : objects) {
+    store::PinnedObject reader(store, info, store::Priority::kBulk, std::chrono::seconds(60));
+    format::Shard shard{.name = info.key.substr(job.prefix.size()), .size = info.size, .read = {}};
+    shard.read = [&](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
+    FB_ASSIGN_OR_RETURN(std::string format, FormatWithin(shard));
+    if (!format.empty() && shard.name != "index.json") return format;
+  }
+  return std::string();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<PackSource>> OpenPackSource(const IndexJob& job, const PackOptions& options,
                                                    PackSource::LeftOut* left_out) {
+  if (options.unpack && !options.catalog.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "compressed shards have no catalog: they are unpacked to be read");
+  }
   if (!options.catalog.empty()) return FromCatalog(job, options.catalog);
   std::string format = options.format;
   if (format == "auto") {
-    FB_ASSIGN_OR_RETURN(format, FormatOfObjects(job));
+    FB_ASSIGN_OR_RETURN(format, options.unpack ? FormatOfFirst(job) : FormatOfObjects(job));
+  }
+  if (options.unpack && (format.empty() || format == "files")) {
+    return Status(Code::kInvalidArgument,
+                  "what is in the compressed shards is no format of records that is known");
   }
   if (format.empty() || format == "files") return IndexedFiles(job, options, left_out);
   auto source = IndexedRecords(job, options, format, left_out);

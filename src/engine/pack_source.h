@@ -56,6 +56,11 @@ class PackSource {
   // A field's own bytes: a view of `fetched`, those of its range, or of `scratch`.
   virtual Result<ByteView> Open(const PackField& field, ByteView fetched,
                                 std::vector<std::byte>* scratch) const = 0;
+  // Whether objects have to be read and unpacked whole (pack_unpacked.h): ranges are of what is in
+  // them.
+  virtual bool unpacks() const { return false; }
+  // What one that is looked at holds in memory, at most.
+  virtual uint64_t held_bytes() const { return 0; }
   // Everything that the samples depend on.
   virtual std::string id() const = 0;
   const std::string& format() const { return format_; }

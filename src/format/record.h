@@ -58,6 +58,7 @@ struct ScanReport {
 
   uint64_t records = 0;
   uint64_t bytes_read = 0;
+  uint64_t unpacked_bytes = 0;  // of a shard that was unpacked to be scanned, in all
   uint64_t oddities = 0;
   std::vector<Oddity> first_oddities;
 

@@ -1,0 +1,124 @@
+#include "engine/pack_unpacked.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/record_formats.h"
+#include "format/unpack.h"
+#include "store/pinned_object.h"
+
+namespace forebay::engine {
+namespace {
+
+using format::OnRecord;
+using format::ScanReport;
+using format::Shard;
+
+constexpr uint64_t kPiece = 8ULL << 20;
+constexpr uint64_t kHead = 1024;
+constexpr auto kRangeTimeout = std::chrono::seconds(60);
+
+Result<std::vector<std::byte>> ReadAll(const Shard& shard) {
+  if (shard.size > kUnpackedMost) {
+    return format::AboveLimit({shard.name, 0}, "the size of a compressed shard", shard.size,
+                              kUnpackedMost);
+  }
+  std::vector<std::byte> bytes(shard.size);
+  for (uint64_t at = 0; at < bytes.size();) {
+    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPiece);
+    FB_RETURN_IF_ERROR(shard.read({at, end}, MutableBytes(bytes).subspan(at, end - at)));
+    at = end;
+  }
+  return bytes;
+}
+
+Result<bool> IsPackedShard(const Shard& shard) {
+  std::vector<std::byte> head(std::min(shard.size, kHead));
+  if (!head.empty()) FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
+  return format::IsPacked(head);
+}
+
+// What is in it, as a shard that reads from `bytes`.
+Shard Within(const Shard& shard, const std::vector<std::byte>& bytes) {
+  Shard inner{.name = shard.name, .size = bytes.size(), .read = {}, .beside = shard.beside};
+  inner.read = [&bytes](ByteRange range, MutableBytes into) {
+    if (!range.empty()) std::memcpy(into.data(), bytes.data() + range.offset, range.size());
+    return Status();
+  };
+  return inner;
+}
+
+Status ScanWithin(const catalog::RecordFormat& inner, const Shard& shard, const OnRecord& on_record,
+                  ScanReport* report) {
+  FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+  if (!packed) return inner.scan(shard, on_record, report);
+  std::vector<std::byte> bytes;
+  {
+    FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, ReadAll(shard));
+    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(all, kUnpackedMost, {shard.name, 0}));
+  }
+  const Shard within = Within(shard, bytes);
+  if (inner.is_shard) {
+    FB_ASSIGN_OR_RETURN(const bool is_shard, inner.is_shard(within));
+    if (!is_shard) {
+      return format::Damaged({shard.name, 0}, fmt::format("a shard of {} within", inner.name),
+                             "something else");
+    }
+  }
+  report->unpacked_bytes = bytes.size();
+  return inner.scan(within, on_record, report);
+}
+
+}  // namespace
+
+catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner) {
+  catalog::RecordFormat outer{
+      .name = inner.name, .options = inner.options, .companion = inner.companion};
+  const auto kept = std::make_shared<const catalog::RecordFormat>(std::move(inner));
+  outer.is_shard = [kept](const Shard& shard) -> Result<bool> {
+    FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+    if (packed || !kept->is_shard) return true;
+    return kept->is_shard(shard);
+  };
+  outer.scan = [kept](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+    return ScanWithin(*kept, shard, on_record, report);
+  };
+  return outer;
+}
+
+Result<std::string> FormatWithin(const Shard& shard) {
+  FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+  if (!packed) return FormatOfShard(shard);
+  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, ReadAll(shard));
+  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                      format::Unpack(all, kUnpackedMost, {shard.name, 0}));
+  return FormatOfShard(Within(shard, bytes));
+}
+
+Result<std::shared_ptr<const std::vector<std::byte>>> ReadUnpacked(
+    const store::SyncStore& store, const std::string& prefix, const catalog::FileEntry& entry) {
+  FB_ASSIGN_OR_RETURN(store::ObjectInfo info, store.Head(prefix + entry.key));
+  if (info.etag != entry.etag) {
+    return Status(Code::kPreconditionFailed,
+                  fmt::format("it has changed since it was indexed (ETag '{}' then, '{}' now)",
+                              entry.etag, info.etag),
+                  {.uri = store.async().root_uri() + "/" + info.key});
+  }
+  store::PinnedObject reader(store, std::move(info), store::Priority::kBulk, kRangeTimeout);
+  Shard shard{.name = entry.key, .size = reader.info().size, .read = {}};
+  shard.read = [&reader](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
+  FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, ReadAll(shard));
+  if (format::IsPacked(bytes)) {
+    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(bytes, kUnpackedMost, {shard.name, 0}));
+  }
+  if (bytes.size() != entry.size) {
+    return format::Damaged({shard.name, 0}, fmt::format("{} unpacked bytes", entry.size),
+                           fmt::format("{}", bytes.size()));
+  }
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+}  // namespace forebay::engine
