@@ -161,6 +161,27 @@ def test_an_epoch_that_fits_into_memory_is_read_and_decoded_once(shards, shuffle
                     np.testing.assert_array_equal(array, expected[name])
 
 
+def test_shards_that_are_appended_leave_a_block_shuffle_as_it_was(tmp_path):
+    def write(name, count, size, first):
+        write_tar(tmp_path / name, [(f"{i:06}.txt", bytes(size)) for i in range(first, first + count)])
+
+    for shard in range(2):
+        write(f"a{shard}.tar", 500, 20_000, 1000 * shard)
+    fb.index(str(tmp_path))
+    options = {"batch_size": 20, "shuffle": fb.BlockShuffle(window=2, run=5), "seed": 3}
+    seen, states = [], []
+    with loader(tmp_path, **options) as whole:
+        for batch in whole:
+            seen.append(batch["_sample"].tolist())
+            states.append(whole.state_dict())
+    # Records of another size: by the mean of all of them blocks would be longer.
+    write("b.tar", 5000, 20, 10_000)
+    assert fb.index(str(tmp_path), append=True)["appended"] == 5000
+    with loader(tmp_path, **options) as rest:
+        rest.load_state_dict(states[14])
+        assert [batch["_sample"].tolist() for batch in rest] == seen[15:]
+
+
 def test_random_ops_give_the_same_pictures_in_any_order_and_on_any_number_of_ranks(shards):
     folder, count = shards
     whole = pictures(folder, tail="ragged")

@@ -16,6 +16,7 @@ struct Segment {
   uint64_t records = 0;  // its end
   uint64_t blocks = 0;   // its end
   uint64_t shards = 0;   // its end
+  uint64_t bytes = 0;    // of its records and all before
 };
 
 class RecordsFile : public RecordsCatalog {
@@ -29,10 +30,11 @@ class RecordsFile : public RecordsCatalog {
   uint64_t shard_count() const override { return segments_.back().shards; }
   uint64_t ShardsOf(size_t generation) const override { return segments_[generation].shards; }
   const std::vector<FieldInfo>& fields() const override { return fields_; }
-  uint64_t total_bytes() const override { return total_bytes_; }
+  uint64_t total_bytes() const override { return segments_.back().bytes; }
+  uint64_t mean_bytes() const override { return segments_[0].bytes / segments_[0].records; }
   uint64_t range_max() const override { return range_max_; }
   uint64_t LargestBytes(uint64_t count) const override {
-    return LargestOf(largest_, total_bytes_, count);
+    return LargestOf(largest_, total_bytes(), count);
   }
   Result<RecordEntry> At(uint64_t i) const override;
   Result<std::string> KeyOf(uint64_t i) const override;
@@ -63,7 +65,6 @@ class RecordsFile : public RecordsCatalog {
   std::vector<Generation> generations_;
   std::vector<Segment> segments_;
   std::vector<uint64_t> largest_;  // sums of the 1, 2, 4, ... largest
-  uint64_t total_bytes_ = 0;
   uint64_t range_max_ = 0;
   // Where blocks have to be read.
   std::unique_ptr<EntryCache<RecordEntry>> entries_;
@@ -81,18 +82,19 @@ Status RecordsFile::Parse(std::shared_ptr<const CatalogBytes> bytes) {
 }
 
 Status RecordsFile::ParseGenerations(Reader& in) {
-  const uint64_t generations = in.Count(4);
+  const uint64_t generations = in.Count(5);
   for (uint64_t i = 0; i < generations; ++i) {
     const uint64_t records = in.Varint();
     const uint64_t blocks = in.Varint();
     const uint64_t shards = in.Varint();
+    const uint64_t bytes = in.Varint();
     const Segment before = segments_.empty() ? Segment{} : segments_.back();
     if (records <= before.records || records > kRecordsMost || blocks < before.blocks ||
         blocks - before.blocks != RecordBlocksFor(records - before.records) ||
-        shards <= before.shards || shards >> 32 != 0) {
+        shards <= before.shards || shards >> 32 != 0 || bytes < before.bytes) {
       return DamagedCatalog("a generation cannot be");
     }
-    segments_.push_back({records, blocks, shards});
+    segments_.push_back({records, blocks, shards, bytes});
     generations_.push_back({records, in.Text()});
   }
   return segments_.empty() ? DamagedCatalog("it has no generation") : Status();
@@ -114,7 +116,6 @@ Status RecordsFile::ParseIndex() {
   }
   range_max_ = in.Varint();
   FB_RETURN_IF_ERROR(ParseGenerations(in));
-  total_bytes_ = in.Varint();
   largest_.resize(in.Count(1));
   for (uint64_t& sum : largest_) sum = in.Varint();
   const uint64_t blocks = file_->blocks() - std::min(file_->blocks(), segments_.back().blocks);

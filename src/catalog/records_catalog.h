@@ -48,7 +48,9 @@ class RecordsCatalog {
   virtual uint64_t ShardsOf(size_t generation) const = 0;
   virtual const std::vector<FieldInfo>& fields() const = 0;
   virtual uint64_t total_bytes() const = 0;  // of all fields
-  virtual uint64_t range_max() const = 0;    // no record spans more
+  // Of a record of the first generation: what is appended does not change it.
+  virtual uint64_t mean_bytes() const = 0;
+  virtual uint64_t range_max() const = 0;  // no record spans more
   // The fields of any `count` records have no more bytes together.
   virtual uint64_t LargestBytes(uint64_t count) const = 0;
 

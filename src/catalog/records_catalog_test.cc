@@ -194,6 +194,9 @@ TEST(RecordsCatalog, grows_by_generations_without_altering_the_past) {
   ExpectHolds(*grown, all);
   ASSERT_EQ(grown->generations().size(), 2U);
   EXPECT_EQ(grown->generations()[0].content_hash, before->content_hash());
+  EXPECT_EQ(grown->mean_bytes(), before->mean_bytes());
+  EXPECT_EQ(before->mean_bytes(), before->total_bytes() / before->count());
+  EXPECT_GT(grown->total_bytes(), before->total_bytes());
   EXPECT_NE(grown->content_hash(), before->content_hash());
   // And once more, from what has grown.
   RecordsWriter again("s3://bucket/shards/", "tar", "");

@@ -9,7 +9,7 @@
 
 namespace forebay::catalog {
 
-inline constexpr BlockFileKind kRecordsKind{.magic = "FBRECRD\n", .version = 1, .of = "records"};
+inline constexpr BlockFileKind kRecordsKind{.magic = "FBRECRD\n", .version = 2, .of = "records"};
 inline constexpr uint64_t kRecordsMost = uint64_t{1} << 48;
 inline constexpr uint64_t kFieldsMost = 4096;
 

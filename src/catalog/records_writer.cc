@@ -136,7 +136,8 @@ void RecordsWriter::CloseGeneration() {
   checks_.push_back(HashBytes(shards.bytes()).low);
   const std::string before =
       segments_.empty() ? format_ + " " + format_options_ : segments_.back().hash;
-  segments_.push_back({records_, file_.blocks(), shards_.size(), ContentHash(before, checks_)});
+  segments_.push_back(
+      {records_, file_.blocks(), shards_.size(), largest_.total(), ContentHash(before, checks_)});
   checks_.clear();
 }
 
@@ -175,9 +176,9 @@ Result<std::vector<std::byte>> RecordsWriter::Finish() {
     index.Varint(segment.records);
     index.Varint(segment.blocks);
     index.Varint(segment.shards);
+    index.Varint(segment.bytes);
     index.Text(segment.hash);
   }
-  index.Varint(largest_.total());
   const std::vector<uint64_t> sums = largest_.Take();
   index.Varint(sums.size());
   for (const uint64_t sum : sums) index.Varint(sum);

@@ -32,7 +32,7 @@ class RecordsWriter {
 
  private:
   struct Segment {
-    uint64_t records, blocks, shards;
+    uint64_t records, blocks, shards, bytes;  // of it and all before
     std::string hash;
   };
   uint32_t FieldOf(const format::FoundField& found);

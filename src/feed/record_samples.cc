@@ -23,9 +23,9 @@ constexpr size_t kChunksKept = 256;             // their records' places
 constexpr uint64_t kUnitBytes = 128 << 10;      // of a decode job, about
 constexpr size_t kUnitRows = 256;
 
-// A function of the catalog alone: it decides the blocks of a block shuffle.
+// It decides the blocks of a block shuffle: a function of the catalog alone, whatever is appended.
 uint64_t ChunkSamples(const catalog::RecordsCatalog& catalog) {
-  const uint64_t mean = std::max<uint64_t>(catalog.total_bytes() / catalog.count(), 1);
+  const uint64_t mean = std::max<uint64_t>(catalog.mean_bytes(), 1);
   return std::bit_floor(std::clamp<uint64_t>(kChunkBytes / mean, 1, kChunkSamplesMost));
 }
 

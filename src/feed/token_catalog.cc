@@ -85,6 +85,7 @@ class TokenSamples : public RecordsCatalog {
   uint64_t ShardsOf(size_t generation) const override { return documents_->ShardsOf(generation); }
   const std::vector<catalog::FieldInfo>& fields() const override { return fields_; }
   uint64_t total_bytes() const override { return count() * length_ * item_; }
+  uint64_t mean_bytes() const override { return length_ * item_; }
   uint64_t LargestBytes(uint64_t count) const override {
     return std::min(count, this->count()) * length_ * item_;
   }
