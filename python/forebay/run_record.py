@@ -65,12 +65,23 @@ def recreate(cls, run, storage_options, changes):
             raise InvalidArgumentError(
                 f"run: the labels' checksum was {labels_crc32}, and is {mine} now"
             )
+        catalogs = _catalogs(loader.state_dict())
         loader.load_state_dict(start)
+        # A state goes on in a data set that has grown since; a run is what it was.
+        if catalogs != _catalogs(start):
+            raise InvalidArgumentError(
+                f"run: catalog_hash was {_catalogs(start)}, and is {catalogs} now: more has been "
+                "appended; give the catalog of then"
+            )
         loader.set_epoch(start["epoch"])  # an empty rest is a rest
     except BaseException:
         loader.close()
         raise
     return loader
+
+
+def _catalogs(state):
+    return ", ".join(source["catalog_hash"] for source in state["sources"])
 
 
 def _versions():

@@ -117,6 +117,23 @@ def test_how_the_store_is_reached_is_no_part_of_it(drives):
         assert loader.dataset == clips
 
 
+def test_a_run_is_not_had_again_from_a_data_set_that_has_grown(tmp_path):
+    for i in range(12):
+        (tmp_path / f"{i:02}").write_bytes(b"%d" % i)
+    fb.index(tmp_path, format="files", out=tmp_path.parent / "then.fbc")
+    fb.index(tmp_path, format="files")
+    with fb.Loader(fb.Records(tmp_path), batch_size=3, epochs=1) as loader:
+        run = loader.run()
+        seen = [batch["_sample"].tolist() for batch in loader]
+    (tmp_path / "12").write_bytes(b"12")
+    fb.index(tmp_path, append=True)
+    with pytest.raises(fb.InvalidArgumentError, match="catalog_hash was .* more has been appended"):
+        fb.Loader.from_run(run)
+    run["dataset"]["catalog"] = str(tmp_path.parent / "then.fbc")
+    with fb.Loader.from_run(run) as loader:
+        assert [batch["_sample"].tolist() for batch in loader] == seen
+
+
 def test_what_is_no_run_is_refused(labelled):
     with fb.Loader(labelled) as loader:
         run = loader.run()
