@@ -18,8 +18,11 @@ import forebay as fb
 from forebay.demo import processes, seaweed
 
 CLI = processes.find_program("forebay", "FOREBAY_CLI")
-TO = ["tar", "tfrecord", "mds", "recordio-image", "recordio-protobuf"]
-IMAGE = ["--column", "image=jpg", "--column", "label=cls"]
+TO = ["tar", "tfrecord", "mds", "recordio", "recordio-image", "recordio-protobuf"]
+COLUMNS = {
+    "recordio": ["--column", "jpg"],
+    "recordio-image": ["--column", "image=jpg", "--column", "label=cls"],
+}
 
 
 def forebay(*arguments, code=0, env=None):
@@ -55,7 +58,7 @@ def pictures(tmp_path_factory):
 
 
 def arguments_for(to):
-    return ["--to", to, "--shard-size", "100KB", *(IMAGE if to == "recordio-image" else [])]
+    return ["--to", to, "--shard-size", "100KB", *COLUMNS.get(to, [])]
 
 
 @pytest.mark.parametrize("to", TO)

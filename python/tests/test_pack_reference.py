@@ -174,6 +174,12 @@ def test_examples_are_those_that_protobuf_reads(samples, source, tmp_path):
     assert got == samples and list(got) == list(samples)
 
 
+def test_records_of_one_field_are_as_mxnet_reads_them(samples, source, tmp_path):
+    pack(source, tmp_path, "--to", "recordio", "--shard-size", "1KB", "--column", "bin")
+    got = [r for path in shards(tmp_path, ".rec") for r in recordio(path.read_bytes(), MAGIC).values()]
+    assert got == [fields["bin"] for fields in samples.values()]
+
+
 def test_image_records_are_as_mxnet_reads_them(samples, source, tmp_path):
     pack(source, tmp_path, "--to", "recordio-image", "--shard-size", "1KB",
          "--column", "image=bin", "--column", "label=cls")  # fmt: skip

@@ -1,5 +1,6 @@
 """Each format of shards, written by its definition, comes back through a loader record by record."""
 
+import hashlib
 import io
 import json
 import struct
@@ -157,10 +158,20 @@ def test_shards_of_mds_are_held_to_their_index(tmp_path):
 
     assert failures() == []
     first = "shard.00000.mds"
+
+    def hashed(data, change):
+        hashes = {name: getattr(hashlib, name)(data).hexdigest() for name in ("blake2b", "md5", "sha3_256", "sha1")}
+        hashes["sha1"] = change(hashes["sha1"])
+        hashes["xxh64"] = "not looked at"
+        return entry(first, data, 20, hashes=list(hashes),
+                     raw_data={"basename": first, "bytes": len(data), "hashes": hashes})  # fmt: skip
+
+    assert failures(hashed(shards[first], str)) == []
     for changed, why in (
         (entry(first, b"", 20), "bytes, as index.json says"),
         (entry(first, shards[first], 21), "21 samples, as index.json says"),
         (entry(first, shards[first], 20, column_names=["data", "m"]), "the columns of index.json"),
+        (hashed(shards[first], lambda h: h[::-1]), "sha1 "),
     ):
         ((name, found),) = failures(changed)
         assert name == first and why in found, found

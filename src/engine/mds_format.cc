@@ -8,11 +8,13 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "engine/record_formats.h"
 #include "format/mds.h"
 #include "format/mds_json.h"
+#include "store/s3/named_digest.h"
 
 namespace forebay::engine {
 namespace {
@@ -46,6 +48,64 @@ Result<std::vector<format::MdsColumn>> MdsColumnsOf(const Shard& shard) {
   return format::ParseMdsConfig(AsText(json), {shard.name, text});
 }
 
+// A shard whose bytes are hashed as they are read, as far as they come in order; the rest is read
+// at the end.
+class HashedShard {
+ public:
+  // Both outlive it.
+  HashedShard(const Shard& shard, const format::MdsFile& file) : shard_(shard) {
+    for (const auto& [algorithm, hash] : file.hashes) {
+      auto digest = store::s3::NamedDigest::Make(algorithm);
+      if (digest) hashes_.push_back({algorithm, hash, std::move(digest)});
+    }
+  }
+
+  Shard shard() {
+    Shard through = shard_;
+    if (hashes_.empty()) return through;
+    through.read = [this](ByteRange range, MutableBytes into) {
+      FB_RETURN_IF_ERROR(shard_.read(range, into));
+      if (range.offset <= hashed_ && hashed_ < range.end) Add(into.subspan(hashed_ - range.offset));
+      return Status();
+    };
+    return through;
+  }
+
+  Status Check(ScanReport* report) {
+    if (hashes_.empty()) return {};
+    std::vector<std::byte> piece;
+    while (hashed_ < shard_.size) {
+      const ByteRange range{hashed_, std::min(shard_.size, hashed_ + kPiece)};
+      piece.resize(range.size());
+      FB_RETURN_IF_ERROR(shard_.read(range, piece));
+      report->bytes_read += range.size();
+      Add(piece);
+    }
+    for (Hash& one : hashes_) {
+      const std::string is = one.digest->Hex();
+      if (is == one.said) continue;
+      return format::Damaged({shard_.name, 0},
+                             fmt::format("{} {}, as index.json says", one.algorithm, one.said), is);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kPiece = 8ULL << 20;
+  struct Hash {
+    std::string algorithm, said;
+    std::unique_ptr<store::s3::NamedDigest> digest;
+  };
+  void Add(ByteView bytes) {
+    for (Hash& one : hashes_) one.digest->Add(bytes);
+    hashed_ += bytes.size();
+  }
+
+  const Shard& shard_;
+  std::vector<Hash> hashes_;
+  uint64_t hashed_ = 0;  // of its bytes, from the start
+};
+
 Status ScanColumns(const Shard& shard, const format::MdsShard* expected, const OnRecord& on_record,
                    ScanReport* report) {
   FB_ASSIGN_OR_RETURN(const std::vector<format::MdsColumn> columns, MdsColumnsOf(shard));
@@ -59,6 +119,14 @@ Status ScanColumns(const Shard& shard, const format::MdsShard* expected, const O
   format::MdsOptions options;
   options.expected = expected;
   return format::ScanMds(shard, options, typed, report);
+}
+
+Status ScanHashed(const Shard& shard, const format::MdsShard* expected, const OnRecord& on_record,
+                  ScanReport* report) {
+  if (expected == nullptr) return ScanColumns(shard, expected, on_record, report);
+  HashedShard hashed(shard, expected->raw);
+  FB_RETURN_IF_ERROR(ScanColumns(hashed.shard(), expected, on_record, report));
+  return hashed.Check(report);
 }
 
 // The index files of a data set, each read once.
@@ -125,7 +193,7 @@ catalog::RecordFormat MdsRecordFormat() {
   mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
                        ScanReport* report) -> Status {
     FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
-    return ScanColumns(shard, expected, on_record, report);
+    return ScanHashed(shard, expected, on_record, report);
   };
   return mds;
 }

@@ -179,8 +179,40 @@ class ImageTarget : public PackTarget {
   const bool no_labels_;
 };
 
+// The bytes of one field, as they are. An .idx lies beside it as beside image records.
+class RecordIoShard : public FramesShard {
+ public:
+  explicit RecordIoShard(uint64_t bytes) : FramesShard(bytes) {}
+
+  Status Add(const PackSample& sample, std::vector<OutputField> fields) override {
+    index_ += fmt::format("{}\t{}\n", sample.number, bytes_.size());
+    return format::AppendRecordIo(fields.at(0).bytes, Multipart::kMxnet, &bytes_);
+  }
+  std::string Sidecar() const override { return index_; }
+
+ private:
+  std::string index_;
+};
+
+class RecordIoTarget : public PackTarget {
+ public:
+  RecordIoTarget() : PackTarget("recordio", ".rec", ".idx") {}
+
+  Result<uint64_t> Plan(const PackSample& sample) override {
+    if (sample.fields.size() == 1) return AboutBytes(sample);
+    return Bad(
+        fmt::format("it has {} fields, a record is the bytes of one: choose it, as in "
+                    "--column jpg",
+                    sample.fields.size()));
+  }
+  Result<std::unique_ptr<PackShard>> Begin(uint64_t bytes) const override {
+    return std::make_unique<RecordIoShard>(bytes);
+  }
+};
+
 }  // namespace
 
+std::unique_ptr<PackTarget> MakeRecordIoTarget() { return std::make_unique<RecordIoTarget>(); }
 std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw) {
   return std::make_unique<TfRecordTarget>(raw);
 }

@@ -8,8 +8,8 @@
 namespace forebay::engine {
 
 const std::vector<std::string>& PackFormatNames() {
-  static const std::vector<std::string> names = {"tar", "tfrecord", "recordio-image",
-                                                 "recordio-protobuf", "mds"};
+  static const std::vector<std::string> names = {
+      "tar", "tfrecord", "recordio", "recordio-image", "recordio-protobuf", "mds"};
   return names;
 }
 
@@ -22,6 +22,7 @@ Result<std::unique_ptr<PackTarget>> PackTarget::Make(const PackOptions& options,
   if (options.to == "tar") return MakeTarTarget();
   if (options.to == "mds") return MakeMdsTarget();
   if (options.to == "tfrecord") return MakeTfRecordTarget(raw);
+  if (options.to == "recordio") return MakeRecordIoTarget();
   if (options.to == "recordio-image") return MakeImageTarget(options.labels == "none");
   if (options.to == "recordio-protobuf")
     return MakeProtobufTarget(raw, source_format == "npz", options);

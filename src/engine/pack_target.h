@@ -70,6 +70,7 @@ std::unique_ptr<PackTarget> MakeTarTarget();
 std::unique_ptr<PackTarget> MakeMdsTarget();
 // `raw`: a sample's one field is a record already.
 std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw);
+std::unique_ptr<PackTarget> MakeRecordIoTarget();
 std::unique_ptr<PackTarget> MakeImageTarget(bool no_labels);
 // `arrays`: a sample is the arrays of an .npz, whose rows are records.
 std::unique_ptr<PackTarget> MakeProtobufTarget(bool raw, bool arrays, const PackOptions& options);
