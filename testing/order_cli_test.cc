@@ -161,6 +161,9 @@ TEST_F(CliTest, order_refuses_what_it_cannot_do) {
       {"order", "find", "--samples", "5", "--sample", "5"},
       {"order", "digest", "--samples", "5", "--position", "6"},
       {"order", "show", "--samples", "9223372036854775808"},
+      {"order", "verify", "--samples", "1000000000000"},
+      {"order", "verify", "--samples", "5", "--sizes", "0:9223372036854775807"},
+      {"order", "find", "--samples", "5", "--sample", "1", "--epoch-samples", "1000000000"},
       {"order", "show", "--samples", "5", "--seed", "18446744073709551616"},
       {"order", "show", "--samples", "5", "--seed", "-1"},
   };

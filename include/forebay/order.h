@@ -79,11 +79,12 @@ class FOREBAY_API Order {
   // The rows of batch `step` of an epoch that are this rank's; nothing behind the epoch's end.
   virtual Result<std::vector<OrderEntry>> Batch(const PlaceOptions& place, int64_t epoch,
                                                 int64_t step) = 0;
-  // Positions of a sample in an epoch, growing.
+  // Positions of a sample in an epoch, growing. Errors: kInvalidArgument (also over 2^24 of them).
   virtual Result<std::vector<int64_t>> Find(int64_t epoch, int32_t source, int64_t sample) = 0;
   // What LoaderState::digest is after these epochs, from 0 on, and `position` samples of the next.
   virtual Result<std::string> Digest(int64_t epochs, int64_t position) = 0;
-  // Goes through all ranks of an epoch. Memory: a bit for each sample.
+  // Goes through all ranks of an epoch. Memory: 4 bytes for each sample of a source and a bit for
+  // each of the epoch. Errors: kInvalidArgument (over 2^32 samples).
   virtual Result<OrderProof> Verify(const std::vector<OrderStretch>& chain, int64_t epoch) = 0;
   // Errors: kUnimplemented for a mixture.
   virtual Result<OrderPrice> Price(const PlaceOptions& place, int64_t epoch) = 0;

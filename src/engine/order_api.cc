@@ -23,6 +23,8 @@ constexpr uint64_t kPricedSamples = 200'000;
 constexpr uint64_t kPricedBatches = 200;
 constexpr uint64_t kSlices = 100;
 constexpr size_t kViolationsShown = 10;
+constexpr uint64_t kVerifiedMost = uint64_t{1} << 32;  // 16 GiB of counts
+constexpr uint64_t kFoundMost = uint64_t{1} << 24;
 
 Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
@@ -189,6 +191,11 @@ Result<std::vector<int64_t>> RunningOrder::Find(int64_t epoch, int32_t source, i
   if (sample < 0 || sample >= SourceSamples(source)) {
     return Bad(fmt::format("sample {} is not in [0, {})", sample, SourceSamples(source)));
   }
+  const uint64_t least = plan_.order.sources[static_cast<size_t>(source)].sizes.front().samples;
+  if (order_->EpochSamples(static_cast<uint64_t>(epoch)) / least > kFoundMost) {
+    return Bad(fmt::format("an epoch of {} samples: one of {} comes over {} times",
+                           EpochSamples(epoch), least, kFoundMost));
+  }
   const auto found = order_->Find(static_cast<uint64_t>(epoch), static_cast<uint32_t>(source),
                                   static_cast<uint64_t>(sample));
   return std::vector<int64_t>(found.begin(), found.end());
@@ -280,6 +287,11 @@ Result<OrderProof> RunningOrder::Verify(const std::vector<OrderStretch>& chain, 
   walk.epoch = static_cast<uint64_t>(epoch);
   walk.samples = order_->EpochSamples(walk.epoch);
   walk.proof.samples = static_cast<int64_t>(walk.samples);
+  uint64_t most = walk.samples;
+  for (size_t i = 0; i < names_.size(); ++i) most = std::max(most, SizeOf(i));
+  if (most > kVerifiedMost) {
+    return Bad(fmt::format("{} samples: at most {} can be gone through", most, kVerifiedMost));
+  }
   walk.seen.resize(walk.samples);
   for (size_t i = 0; i < names_.size(); ++i) walk.times.emplace_back(SizeOf(i));
   for (const OrderStretch& stretch : chain) {
