@@ -45,8 +45,8 @@ class Loader:
     - ``_epoch``, int32 ``[B]``;
     - ``_source``, int32 ``[B]``, of a ``Mix`` only: which of its sources (``sources`` names them)
       ``_sample`` counts in;
-    - ``_pad``, bool ``[B]``, with ``tail="pad"`` only: True where the last batch was filled up by
-      repeating samples from the epoch's start.
+    - ``_pad``, bool ``[B]``, with ``tail="pad"`` only: True where the last batch repeats samples
+      from the epoch's start, so that all ranks have equally many rows.
 
     Batch t of an epoch is positions ``[t*B*W, (t+1)*B*W)`` of the order for world size W, of which
     rank r takes B from ``t*B*W + r*B``. The order depends on data set, seed, epoch and the
@@ -66,7 +66,8 @@ class Loader:
         epochs: how many there are; None: no end.
         shuffle: True: every order of the samples is possible; False: the catalog's order;
             ``forebay.BlockShuffle(...)``: in two levels, so that one range read serves many samples.
-        drop_last: True: an incomplete last batch is left out. False: it is filled up, see ``_pad``.
+        drop_last: True: an incomplete last batch is left out. False: it comes, and all ranks have
+            equally many rows of it, see ``_pad``.
         tail: what becomes of an epoch's last samples, in place of ``drop_last``: ``"drop"``,
             ``"pad"``, or ``"ragged"``: they are shared out as they are, so that some ranks get a
             row less, or none. All ranks get equally many batches in each case.
