@@ -319,3 +319,54 @@ def test_what_cannot_be_is_refused_with_a_reason(shards):
         loader(folder, ops=[len, fb.ops.to_chw()])
     with pytest.raises(fb.InvalidArgumentError, match="format"):
         fb.Records(str(folder), format="zip")
+
+
+@pytest.fixture(scope="module")
+def image_folder(tmp_path_factory):
+    """As torchvision's ImageFolder takes it: the folders right below are the classes."""
+    folder = tmp_path_factory.mktemp("folder")
+    names = ["cat", "dog", "Zebra", "ape/young"]
+    for number in range(60):
+        path = folder / names[number % 4]
+        path.mkdir(parents=True, exist_ok=True)
+        (path / f"{number:03}.jpg").write_bytes(jpeg(number))
+    report = fb.index(str(folder), format="files")
+    assert report["objects"] == 60
+    return folder
+
+
+def test_plain_files_go_through_ops_with_their_folders_as_labels(image_folder):
+    classes = ["Zebra", "ape", "cat", "dog"]  # sorted as Python sorts
+    labels = {number: classes.index(["cat", "dog", "Zebra", "ape"][number % 4]) for number in range(60)}
+    records = fb.Records(str(image_folder), columns=["bytes", "label"])
+    ops = [fb.ops.decode_image("bytes"), fb.ops.center_crop((30, 40))]
+    keys = sorted(str(p.relative_to(image_folder)) for p in image_folder.rglob("*.jpg"))
+    seen = set()
+    for shuffle in (True, fb.BlockShuffle(window=2)):
+        with fb.Loader(records, ops=ops, batch_size=6, epochs=1, seed=2, shuffle=shuffle) as batches:
+            for batch in batches:
+                assert batch["bytes"].shape == (6, 30, 40, 3) and batch["label"].dtype == np.int64
+                for image, label, at in zip(batch["bytes"], batch["label"], batch["_sample"]):
+                    number = int(keys[int(at)].split("/")[-1][:3])
+                    expected = np.asarray(PIL.open(io.BytesIO(jpeg(number))).convert("RGB"))
+                    np.testing.assert_array_equal(image, expected)
+                    assert label == labels[number]
+                    seen.add(number)
+    assert seen == set(range(60))
+
+
+def test_plain_files_through_ops_without_a_label_need_no_folder(tmp_path):
+    for number in range(8):
+        (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))
+    (tmp_path / "8.jpg").write_bytes(b"no picture")
+    fb.index(str(tmp_path), format="files")
+    ops = [fb.ops.decode_image("bytes"), fb.ops.resize((8, 8))]
+    with fb.Loader(fb.Records(str(tmp_path)), ops=ops, batch_size=8, epochs=1, shuffle=False) as batches:
+        assert next(iter(batches))["bytes"].shape == (8, 8, 8, 3)
+    with fb.Loader(fb.Records(str(tmp_path)), ops=ops, batch_size=9, epochs=1, shuffle=False) as batches:
+        with pytest.raises(fb.errors.DataLossError, match="8.jpg"):
+            next(iter(batches))
+    labelled = fb.Records(str(tmp_path), columns=["bytes", "label"])
+    with fb.Loader(labelled, ops=ops, batch_size=1, epochs=1) as batches:
+        with pytest.raises(fb.errors.DataLossError, match="no folder"):
+            next(iter(batches))

@@ -10,6 +10,7 @@
 #include "catalog/files_share.h"
 #include "engine/open_catalog.h"
 #include "engine/record_formats.h"
+#include "feed/file_fields.h"
 #include "feed/file_records.h"
 #include "feed/token_catalog.h"
 
@@ -148,9 +149,6 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
 }
 
 Result<OpenedSource> OpenFiles(StoreSet& stores, const RecordsOptions& records) {
-  if (!records.columns.empty()) return Bad("columns: plain objects have none");
-  if (!records.ops.empty())
-    return Bad("ops are of shards of records: plain objects come as they are");
   OpenedSource source;
   FB_ASSIGN_OR_RETURN(source.root, store::ParseUri(records.uri));
   FB_ASSIGN_OR_RETURN(const auto type, catalog::ParseDataType(records.s3_data_type));
@@ -167,8 +165,17 @@ Result<OpenedSource> OpenFiles(StoreSet& stores, const RecordsOptions& records) 
   source.generations = catalog->generations();
   source.files = catalog;
   source.objects = std::make_shared<const FilesTable>(catalog, PrefixOf(source.root));
-  source.dataset = std::make_unique<feed::FileRecords>(catalog);
-  source.spec = "files/1";
+  if (records.ops.empty() && records.columns.empty()) {
+    source.dataset = std::make_unique<feed::FileRecords>(catalog);
+    source.spec = "files/1";
+    return source;
+  }
+  FB_ASSIGN_OR_RETURN(auto dataset,
+                      feed::RecordSamples::Make(feed::RecordsOfFiles(std::move(catalog)),
+                                                {.columns = records.columns, .ops = records.ops}));
+  source.spec = fmt::format("files/1 columns={}", fmt::join(records.columns, ","));
+  source.records = dataset.get();
+  source.dataset = std::move(dataset);
   return source;
 }
 
@@ -184,9 +191,7 @@ Result<OpenedSource> OpenRecords(StoreSet& stores, const RecordsOptions& records
     return OpenShards(stores, records, neighbours);
   }
   auto shards = OpenShards(stores, records, neighbours);
-  const bool of_files =
-      shards.code() == Code::kInvalidArgument && records.columns.empty() && records.ops.empty();
-  if (!of_files) return shards;
+  if (shards.code() != Code::kInvalidArgument) return shards;
   auto files = OpenFiles(stores, records);
   return files.ok() ? std::move(files) : std::move(shards);
 }

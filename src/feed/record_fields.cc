@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/slab_pool.h"
+#include "feed/file_fields.h"
 #include "feed/token_catalog.h"
 #include "format/recordio.h"
 #include "format/tfrecord.h"
@@ -274,6 +275,7 @@ constexpr Known kKnown[] = {
 
 Result<std::shared_ptr<const RecordFields>> RecordFields::Make(
     const catalog::RecordsCatalog& catalog) {
+  if (auto fields = FieldsOfFiles(catalog)) return fields;
   if (catalog.format() == kPackedTokensFormat) {
     return std::shared_ptr<const RecordFields>(std::make_shared<PackedFields>(catalog));
   }
