@@ -34,7 +34,9 @@ struct RecordsOptions {
   // was made; a field that no op takes comes as arrays NAME and NAME_offsets, or, where it is the
   // only array, as those of "files". "": whatever the catalog is of.
   std::string format = "files";
-  std::vector<std::string> columns;  // of shards: the fields; empty: those that every record has
+  // The fields; empty: those that every record has, of files "bytes". Files also have "label": the
+  // number of the folder right below `uri`, in the order of their names.
+  std::vector<std::string> columns;
   std::vector<Op> ops;
   std::string catalog;       // as in ClipsOptions
   std::string s3_data_type;  // what `uri` names: as it was indexed, see IndexOptions

@@ -35,12 +35,15 @@ class Records:
     --format files`` listed them. A batch holds ``bytes``, uint8 ``[total]``: the samples one after
     the other, and ``offsets``, int64 ``[B + 1]``: where each begins, and where the last one ends.
     Sample i of a batch is ``batch["bytes"][batch["offsets"][i]:batch["offsets"][i + 1]]``.
+    Ops see the field ``bytes``, and, where ``columns=["bytes", "label"]`` names it, ``label``: int64,
+    which of the folders right below ``uri`` the object lies in, in the order of their names, as
+    torchvision's ``ImageFolder`` counts classes.
 
     Args:
         uri: the data set, ``s3://bucket/prefix/``, ``file:///path/`` or a path.
         format: ``"files"``, ``"tar"``, ...; None: whatever the index is of.
-        columns: of shards: the fields that ops see, or that come; None: those that every record
-            has.
+        columns: the fields that ops see, or that come; None: those that every record has, of plain
+            files ``bytes``.
         catalog: URI of the index made by ``forebay index``; None: beside the data, then the local
             cache folder.
         s3_data_type: what ``uri`` names, as SageMaker defines it and as it was indexed: None: a
