@@ -46,6 +46,9 @@ class FilesAsRecords : public catalog::RecordsCatalog {
   uint64_t ShardsOf(size_t generation) const override { return generations()[generation].samples; }
   const std::vector<catalog::FieldInfo>& fields() const override { return fields_; }
   uint64_t total_bytes() const override { return files_->total_bytes(); }
+  // Not that of the objects, which changes when some are appended: blocks are of 256, as of those
+  // that come as they are.
+  uint64_t mean_bytes() const override { return 16 << 10; }
   uint64_t range_max() const override { return files_->LargestBytes(1); }
   uint64_t LargestBytes(uint64_t count) const override { return files_->LargestBytes(count); }
 

@@ -93,6 +93,17 @@ TEST(TokenCatalog, samples_keep_their_numbers_when_files_come_behind) {
   for (uint64_t i = 0; i < before->count(); ++i) EXPECT_EQ(*before->At(i), *after->At(i));
 }
 
+TEST(TokenCatalog, packed_rows_keep_their_numbers_when_longer_documents_come_behind) {
+  Lengths short_ones(2, std::vector<uint64_t>(3000, 5));
+  const auto first = Documents(short_ones);
+  const auto grown = Documents({std::vector<uint64_t>(20, 90'000)}, first.get());
+  const std::vector<Op> op = {PackTokensOp{.length = 512}};
+  const auto before = *BySamples(first, op);
+  const auto after = *BySamples(grown, op);
+  EXPECT_GT(after->count(), before->count());
+  for (uint64_t i = 0; i < before->count(); ++i) ASSERT_EQ(*before->At(i), *after->At(i)) << i;
+}
+
 TEST(TokenCatalog, every_token_is_in_one_packed_row_and_no_document_is_cut_that_fits) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const Lengths lengths = SomeLengths(seed, 5);
