@@ -89,8 +89,12 @@ void Sampler::PlanBatch(uint64_t rows) {
   std::vector<std::shared_ptr<SampleWork>> works;
   for (const std::vector<uint32_t>& group : dataset_.Together(samples)) {
     works.push_back(NewWork());
-    works.back()->rows.reserve(group.size());
-    for (const uint32_t row : group) works.back()->rows.push_back(placed[row]);
+    if (group.size() == placed.size()) {
+      works.back()->rows = placed;
+    } else {
+      works.back()->rows.reserve(group.size());
+      for (const uint32_t row : group) works.back()->rows.push_back(placed[row]);
+    }
     planned_.push_back(Finish(works.back()));
   }
   planned_.front().starts_group = planned_.back().ends_group = true;

@@ -14,16 +14,17 @@ namespace {
 
 using format::ParquetValues;
 
-// A row's value in a decoded column; `row`: of the row group.
-ByteView ValueOf(const DecodedColumn& column, uint64_t row) {
+// A row's value; `row`: of the row group. `width`: 0 where they differ in size.
+ByteView ValueOf(const DecodedPiece& piece, size_t leaf, uint32_t width, uint64_t row) {
+  const DecodedColumn& column = piece.columns[leaf];
+  if (width > 0) {
+    const uint64_t at = (row - piece.first_row) * piece.row_bytes + column.in_row;
+    return ByteView(piece.rows).subspan(at, width);
+  }
   const ParquetValues& values = column.values;
   const uint64_t i = row - column.first_row;
-  if (!values.offsets.empty()) {
-    return ByteView(values.values)
-        .subspan(values.offsets[i], values.offsets[i + 1] - values.offsets[i]);
-  }
-  const uint64_t width = values.values.size() / values.rows;
-  return ByteView(values.values).subspan(i * width, width);
+  return ByteView(values.values)
+      .subspan(values.offsets[i], values.offsets[i + 1] - values.offsets[i]);
 }
 
 // Rows of pieces: where they lie.
@@ -36,19 +37,31 @@ struct Wanted {
   }
 };
 
-// Of one column in a piece.
-struct Start {
-  const std::byte* values = nullptr;
-  uint64_t first_row = 0;
+// A column on its way from pieces' rows to an array of one batch's block.
+struct Lane {
+  uint32_t in_row = 0;
+  uint32_t width = 0;
+  std::byte* to = nullptr;
 };
 
-template <size_t width>
-void CopyRows(const Wanted& from, std::span<const Start> starts, std::byte* to,
-              std::span<const RowTarget> targets) {
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const Start& start = starts[from.piece_of[i]];
-    std::memcpy(to + targets[i].row * width,
-                start.values + (from.rows[i] - start.first_row) * width, width);
+void CopyValue(const Lane& lane, const std::byte* row, uint64_t target) {
+  std::byte* to = lane.to + target * lane.width;
+  const std::byte* from = row + lane.in_row;
+  switch (lane.width) {
+    case 1:
+      *to = *from;
+      return;
+    case 2:
+      std::memcpy(to, from, 2);
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    default:
+      std::memcpy(to, from, lane.width);
   }
 }
 
@@ -96,7 +109,11 @@ class TableSamples::Decoder : public SampleDecoder {
       const auto decode = [&](size_t leaf, DecodedColumn* out) {
         return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, out);
       };
-      auto piece = samples_.pieces_->Get(number, decode);
+      const auto finish = [&](DecodedPiece* whole) {
+        const TablePiece& of = samples_.table_[number];
+        whole->LayOutRows(of.first_row, of.rows, samples_.widths_);
+      };
+      auto piece = samples_.pieces_->Get(number, decode, finish);
       if (piece.ok()) {
         pieces_.back() = *std::move(piece);
         continue;
@@ -141,45 +158,45 @@ class TableSamples::Decoder : public SampleDecoder {
   ByteView FieldOf(const Wanted& wanted, const Input& input, size_t i) const {
     static constexpr std::byte kTrue{1};
     const DecodedColumn& column = wanted.ColumnOf(i, input.leaf);
-    if (!input.valid) return ValueOf(column, wanted.rows[i]);
+    if (!input.valid) {
+      return ValueOf(*wanted.pieces[wanted.piece_of[i]], input.leaf, samples_.widths_[input.leaf],
+                     wanted.rows[i]);
+    }
     const std::vector<uint8_t>& valid = column.values.valid;
     if (valid.empty()) return {&kTrue, 1};
     return std::as_bytes(std::span(valid)).subspan(wanted.rows[i] - column.first_row, 1);
   }
 
-  // All rows of one batch's block, of values that have one size.
-  bool CopyFixed(const Wanted& wanted, size_t array, std::span<const RowTarget> targets) {
-    const size_t leaf = samples_.inputs_[array].leaf;
-    const uint64_t width = samples_.arrays_[array].bytes;
-    starts_.clear();
-    for (const auto& piece : wanted.pieces) {
-      starts_.emplace_back();
-      if (!piece) continue;  // of another unit
-      const DecodedColumn& column = piece->columns[leaf];
-      if (column.values.values.size() != column.values.rows * width) return false;
-      starts_.back() = {column.values.values.data(), column.first_row};
+  // All rows of one batch's block, row by row: of the values that have one size. Far enough ahead
+  // of its turn a row is asked for, as nobody could have guessed where it lies.
+  void CopyLanes(const Wanted& wanted, std::span<const RowTarget> targets) const {
+    constexpr size_t kAhead = 16;
+    const auto row = [&](size_t i) {
+      const DecodedPiece& piece = *wanted.pieces[wanted.piece_of[i]];
+      return piece.rows.data() + (wanted.rows[i] - piece.first_row) * piece.row_bytes;
+    };
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (i + kAhead < targets.size()) __builtin_prefetch(row(i + kAhead));
+      const std::byte* from = row(i);
+      for (const Lane& lane : lanes_) CopyValue(lane, from, targets[i].row);
     }
-    std::byte* to = targets[0].block + targets[0].layout->FirstOf(array);
-    switch (width) {
-      case 1:
-        CopyRows<1>(wanted, starts_, to, targets);
-        return true;
-      case 2:
-        CopyRows<2>(wanted, starts_, to, targets);
-        return true;
-      case 4:
-        CopyRows<4>(wanted, starts_, to, targets);
-        return true;
-      case 8:
-        CopyRows<8>(wanted, starts_, to, targets);
-        return true;
-      default:
-        return false;
-    }
+  }
+
+  // Whether array `k` is copied by lanes.
+  bool SetLane(const Wanted& wanted, size_t k, const RowTarget& target) {
+    const Input& input = samples_.inputs_[k];
+    const uint32_t width = samples_.widths_[input.leaf];
+    if (input.valid || width == 0) return false;
+    const auto there =
+        std::ranges::find_if(wanted.pieces, [](const auto& p) { return p != nullptr; });
+    lanes_.push_back(
+        {(*there)->columns[input.leaf].in_row, width, target.block + target.layout->FirstOf(k)});
+    return true;
   }
 
   Status Copy(const Wanted& wanted, std::span<const RowTarget> targets) {
     const bool one_block = OneBlock(targets);
+    lanes_.clear();
     size_t ragged = 0;
     for (size_t k = 0; k < samples_.arrays_.size(); ++k) {
       const Input& input = samples_.inputs_[k];
@@ -190,7 +207,7 @@ class TableSamples::Decoder : public SampleDecoder {
         ++ragged;
         continue;
       }
-      if (!input.valid && one_block && CopyFixed(wanted, k, targets)) continue;
+      if (one_block && SetLane(wanted, k, targets[0])) continue;
       for (size_t i = 0; i < targets.size(); ++i) {
         const ByteView from = FieldOf(wanted, input, i);
         const MutableBytes to = targets[i].array(k);
@@ -198,6 +215,7 @@ class TableSamples::Decoder : public SampleDecoder {
         std::memcpy(to.data(), from.data(), from.size());
       }
     }
+    if (!lanes_.empty()) CopyLanes(wanted, targets);
     return {};
   }
 
@@ -240,8 +258,8 @@ class TableSamples::Decoder : public SampleDecoder {
   const TableSamples& samples_;
   std::unique_ptr<ops::Worker> worker_;
   std::vector<std::shared_ptr<const DecodedPiece>> pieces_;  // of the parts
-  std::vector<Start> starts_;                                // of a column in each
-  std::vector<ByteView> fields_;                             // of the chain
+  std::vector<Lane> lanes_;
+  std::vector<ByteView> fields_;  // of the chain
   std::vector<MutableBytes> outputs_;
   std::vector<std::byte> unused_;
 };
@@ -275,6 +293,10 @@ Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const Unit
   Status status =
       format::DecodeParquet(group.chunks[leaf], read.rows, pages,
                             {.shard = "", .offset = read.ranges.back().end - size}, &out->values);
+  if (status.ok() && widths_[leaf] > 0 &&
+      out->values.values.size() != out->values.rows * widths_[leaf]) {
+    status = Status(Code::kInternal, "values of another width");
+  }
   if (status.ok()) return status;
   ErrorDetail detail{};
   const auto shard = catalog_->ShardAt(group.shard);

@@ -1,6 +1,8 @@
 #include "feed/table_pieces.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace forebay::feed {
@@ -9,9 +11,57 @@ constexpr auto kWaitMost = std::chrono::seconds(60);
 }  // namespace
 
 uint64_t DecodedPiece::bytes() const {
-  uint64_t bytes = sizeof(*this);
+  uint64_t bytes = sizeof(*this) + rows.capacity();
   for (const DecodedColumn& column : columns) bytes += sizeof(column) + column.values.bytes();
   return bytes;
+}
+
+namespace {
+
+template <size_t width>
+void PlaceFixed(const std::byte* from, uint64_t count, std::byte* to, uint32_t row_bytes) {
+  for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * row_bytes, from + i * width, width);
+}
+
+void Place(const std::byte* from, uint64_t count, uint32_t width, std::byte* to,
+           uint32_t row_bytes) {
+  switch (width) {
+    case 1:
+      return PlaceFixed<1>(from, count, to, row_bytes);
+    case 2:
+      return PlaceFixed<2>(from, count, to, row_bytes);
+    case 4:
+      return PlaceFixed<4>(from, count, to, row_bytes);
+    case 8:
+      return PlaceFixed<8>(from, count, to, row_bytes);
+    default:
+      break;
+  }
+  for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * row_bytes, from + i * width, width);
+}
+
+}  // namespace
+
+// The widest first, so that each lies at a multiple of its size.
+void DecodedPiece::LayOutRows(uint64_t first, uint64_t count, std::span<const uint32_t> widths) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (widths[i] > 0) order.push_back(i);
+  }
+  std::ranges::sort(
+      order, [&](size_t a, size_t b) { return std::pair(widths[b], a) < std::pair(widths[a], b); });
+  first_row = first;
+  for (const size_t i : order) {
+    columns[i].in_row = row_bytes;
+    row_bytes += widths[i];
+  }
+  rows.resize(count * row_bytes);
+  for (const size_t i : order) {
+    DecodedColumn& column = columns[i];
+    const std::byte* from = column.values.values.data() + (first - column.first_row) * widths[i];
+    Place(from, count, widths[i], rows.data() + column.in_row, row_bytes);
+    column.values.values = std::vector<std::byte>();
+  }
 }
 
 void TablePieces::set_limit(uint64_t bytes) {
@@ -48,7 +98,8 @@ std::shared_ptr<TablePieces::Work> TablePieces::WorkOn(uint64_t number) {
 }
 
 Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
-                                                             const DecodeColumn& decode) {
+                                                             const DecodeColumn& decode,
+                                                             const Finish& finish) {
   const MutexLock lock(mutex_);
   if (auto kept = FindKept(number)) return kept;
   const std::shared_ptr<Work> work = WorkOn(number);
@@ -61,8 +112,16 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
     if (work->status.ok()) work->status = std::move(status);
     work->piece->columns[column] = std::move(decoded);
     ++work->done;
-    if (work->done == columns_ && work->status.ok()) Keep(number, work->piece);
-    if (work->done == columns_ || !work->status.ok()) {
+    if (work->done == columns_ && work->status.ok()) {
+      if (finish) {
+        mutex_.unlock();
+        finish(work->piece.get());
+        mutex_.lock();
+      }
+      work->finished = true;
+      Keep(number, work->piece);
+    }
+    if (work->finished || !work->status.ok()) {
       // Whoever comes later begins anew, or finds it.
       if (const auto it = works_.find(number); it != works_.end() && it->second == work) {
         works_.erase(it);
@@ -71,7 +130,7 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
     }
   }
   const auto deadline = std::chrono::steady_clock::now() + kWaitMost;
-  while (work->done < columns_ && work->status.ok()) {
+  while (!work->finished && work->status.ok()) {
     if (changed_.wait_until(mutex_, deadline) == std::cv_status::timeout) {
       return Status(Code::kDeadlineExceeded, "columns are not decoded after a minute");
     }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,14 +18,23 @@
 namespace forebay::feed {
 
 struct DecodedColumn {
-  format::ParquetValues values;
-  uint64_t first_row = 0;  // of its row group
+  static constexpr uint32_t kApart = ~uint32_t{0};
+  format::ParquetValues values;  // their bytes are empty where they lie in the piece's rows
+  uint64_t first_row = 0;        // of its row group
+  uint32_t in_row = kApart;      // where in a row of the piece
 };
 
-// Some rows of some columns.
+// Some rows of some columns. Values of one size lie row by row, so that a row that is drawn at
+// random is one line of the cache and not one for each column.
 struct DecodedPiece {
   std::vector<DecodedColumn> columns;
+  std::vector<std::byte> rows;
+  uint32_t row_bytes = 0;
+  uint64_t first_row = 0;  // of the row group
   uint64_t bytes() const;
+  // Puts the columns' values of one size into rows: `count` of them, from `first` on, which every
+  // column has. `widths`: of each column, 0 where values differ in size.
+  void LayOutRows(uint64_t first, uint64_t count, std::span<const uint32_t> widths);
 };
 
 // Thread-safe. Keeps the pieces used last within a limit of its own, apart from the feeder's
@@ -39,8 +49,11 @@ class TablePieces {
   std::shared_ptr<const DecodedPiece> Find(uint64_t number) FB_EXCLUDES(mutex_);
   // Callers that want the same piece share its columns out. `decode` may be called for any column,
   // and by each caller for several. Waits at most a minute for what others have begun.
+  // `finish` is called once, when all columns are there.
   using DecodeColumn = std::function<Status(size_t column, DecodedColumn* out)>;
-  Result<std::shared_ptr<const DecodedPiece>> Get(uint64_t number, const DecodeColumn& decode)
+  using Finish = std::function<void(DecodedPiece* piece)>;
+  Result<std::shared_ptr<const DecodedPiece>> Get(uint64_t number, const DecodeColumn& decode,
+                                                  const Finish& finish = nullptr)
       FB_EXCLUDES(mutex_);
   uint64_t used_bytes() FB_EXCLUDES(mutex_);
 
@@ -50,6 +63,7 @@ class TablePieces {
     std::shared_ptr<DecodedPiece> piece;
     size_t next = 0;  // the column that nobody has begun
     size_t done = 0;
+    bool finished = false;
     Status status;
   };
   struct Kept {

@@ -60,6 +60,50 @@ TEST(TablePieces, used_longest_ago_make_room_unless_somebody_holds_them) {
   EXPECT_EQ(pieces.used_bytes(), held->bytes() + also->bytes());
 }
 
+TEST(DecodedPiece, lays_values_of_one_size_out_row_by_row) {
+  DecodedPiece piece;
+  piece.columns.resize(4);
+  const auto fill = [&](size_t i, uint64_t first, std::initializer_list<int> bytes) {
+    piece.columns[i].first_row = first;
+    for (const int byte : bytes) piece.columns[i].values.values.push_back(std::byte(byte));
+  };
+  fill(0, 5, {1, 2, 3});                       // rows 5 to 7
+  fill(1, 5, {9, 9, 9, 9});                    // no size
+  fill(2, 4, {0, 0, 10, 11, 20, 21, 30, 31});  // from row 4 on
+  fill(3, 5, {4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const uint32_t widths[] = {1, 0, 2, 3};
+  piece.LayOutRows(5, 3, widths);
+  EXPECT_EQ(piece.row_bytes, 6U);
+  std::vector<int> rows;
+  for (const std::byte byte : piece.rows) rows.push_back(static_cast<int>(byte));
+  EXPECT_EQ(rows,
+            (std::vector<int>{4, 5, 6, 10, 11, 1, 7, 8, 9, 20, 21, 2, 10, 11, 12, 30, 31, 3}));
+  EXPECT_EQ(piece.columns[0].in_row, 5U);
+  EXPECT_EQ(piece.columns[1].in_row, DecodedColumn::kApart);
+  EXPECT_EQ(piece.columns[1].values.values.size(), 4U);
+  EXPECT_TRUE(piece.columns[2].values.values.empty());
+}
+
+TEST(TablePieces, are_finished_once_before_anyone_sees_them) {
+  TablePieces pieces(3);
+  pieces.set_limit(1 << 20);
+  int finished = 0;
+  const auto get = [&] {
+    return pieces.Get(
+        1, [](size_t, DecodedColumn* out) { return Fill(1, out); },
+        [&](DecodedPiece* piece) {
+          ++finished;
+          piece->rows.resize(7);
+        });
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto piece = get();
+    ASSERT_TRUE(piece.ok());
+    EXPECT_EQ((*piece)->rows.size(), 7U);
+  }
+  EXPECT_EQ(finished, 1);
+}
+
 TEST(TablePieces, that_failed_are_tried_again) {
   TablePieces pieces(2);
   pieces.set_limit(1 << 20);

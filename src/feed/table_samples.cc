@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "feed/batch_layout.h"
 #include "feed/table_rows.h"
+#include "ops/dtype.h"
 
 namespace forebay::feed {
 namespace {
@@ -58,6 +59,11 @@ Result<std::unique_ptr<TableSamples>> TableSamples::Make(
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (samples->chain_->needed()[i]) continue;
     return Bad(fmt::format("columns: nothing comes of '{}': leave it out", inputs[i].name));
+  }
+  for (const Leaf& leaf : samples->leaves_) {
+    const bool sized = !leaf.dtype.empty() && !IsList(leaf.shape);
+    samples->widths_.push_back(sized ? static_cast<uint32_t>(ops::BytesOf(leaf.dtype, leaf.shape))
+                                     : 0);
   }
   FB_RETURN_IF_ERROR(samples->SetArrays(options.ops.empty()));
   FB_RETURN_IF_ERROR(samples->ReadGroups());
@@ -142,8 +148,10 @@ Status TableSamples::SetArrays(bool plain) {
 Status TableSamples::CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
                                const format::ParquetColumn& column) const {
   const bool list = column.max_repetition > 0;
-  const bool same = list == IsList(leaf.shape) && (column.value_bytes == 0) == leaf.dtype.empty();
-  if (same) return {};
+  const uint64_t bytes = leaf.dtype.empty() ? 0
+                         : list             ? static_cast<uint64_t>(ops::BytesOf(leaf.dtype))
+                                            : ops::BytesOf(leaf.dtype, leaf.shape);
+  if (list == IsList(leaf.shape) && column.value_bytes == bytes) return {};
   FB_ASSIGN_OR_RETURN(const catalog::FileEntry shard, catalog_->ShardAt(record.shard));
   return Bad(fmt::format("columns: '{}' has not the same type in all files: see {}{}", leaf.name,
                          catalog_->source_uri(), shard.key));

@@ -97,6 +97,7 @@ class TableSamples : public Dataset {
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
   std::vector<Leaf> leaves_;
+  std::vector<uint32_t> widths_;  // of leaves_: bytes of a value, 0 where they differ in size
   std::vector<Input> inputs_;
   std::shared_ptr<const ops::Chain> chain_;
   bool plain_ = false;  // no ops: an output is an input as it is

@@ -2,6 +2,7 @@
 
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
+#include <arrow/memory_pool.h>
 #include <fmt/core.h>
 #include <parquet/column_reader.h>
 #include <parquet/schema.h>
@@ -208,6 +209,8 @@ Status Run(const ParquetColumn& column, pq::ColumnReader& reader, uint64_t rows,
 
 Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
                    ParquetValues* out) {
+  // Arrow's own allocator (mimalloc) was seen to crash in a thread that was the first to use it.
+  arrow::MemoryPool* pool = arrow::system_memory_pool();
   const ParquetColumn& column = chunk.column;
   const auto node = pq::schema::PrimitiveNode::Make(
       "column", pq::Repetition::OPTIONAL, static_cast<pq::Type::type>(column.stored),
@@ -218,8 +221,8 @@ Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, B
       reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size())));
   auto pages =
       pq::PageReader::Open(std::move(stream), static_cast<int64_t>(entries), CodecOf(chunk.codec),
-                           pq::ReaderProperties(), descr, chunk.always_compressed);
-  const auto reader = pq::ColumnReader::Make(&descr, std::move(pages));
+                           pq::ReaderProperties(pool), descr, chunk.always_compressed);
+  const auto reader = pq::ColumnReader::Make(&descr, std::move(pages), pool);
   switch (column.stored) {
     case Stored::kBool:
       return Run<pq::BooleanType>(column, *reader, rows, entries, out);

@@ -1,5 +1,6 @@
 #include "format/parquet/scan.h"
 
+#include <arrow/memory_pool.h>
 #include <fmt/core.h>
 #include <parquet/metadata.h>
 #include <parquet/page_index.h>
@@ -42,7 +43,7 @@ struct File {
   const Shard& shard;
   uint64_t footer_at = 0;
   std::shared_ptr<pq::FileMetaData> meta;
-  pq::ReaderProperties properties = pq::ReaderProperties();
+  pq::ReaderProperties properties = pq::ReaderProperties(arrow::system_memory_pool());
   std::vector<Leaf> leaves;
 
   Place at(uint64_t offset) const { return {shard.name, offset}; }
