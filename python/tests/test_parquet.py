@@ -423,7 +423,7 @@ def test_a_page_without_a_checksum_is_read_and_never_past_its_end(tmp_path):
 
 
 def test_pages_that_claim_gigabytes_are_refused_before_they_take_memory(tmp_path):
-    rows = 40_000_000
+    rows = 9_000_000
     source = pa.table({"n": np.zeros(rows, np.int64)})
     pq.write_table(
         source, tmp_path / "a.parquet", compression="zstd", use_dictionary=False,
