@@ -231,7 +231,7 @@ def _has_state(owner):
 def _length(source):
     try:
         return len(source)
-    except TypeError:
+    except Exception:  # of a sampler that only says so when it is asked
         return None
 
 
