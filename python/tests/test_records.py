@@ -112,6 +112,18 @@ def test_memory_is_counted_for_the_largest_batch(files):
         assert loader.metrics()['forebay_memory_bytes{kind="reserved_peak"}'] <= memory
 
 
+def test_a_batch_size_beyond_all_samples_costs_nothing(files, run_python):
+    run_python(f"""
+        import resource, forebay as fb
+        records = fb.Records({str(files)!r})
+        loader = fb.Loader(records, batch_size=20_000_000, epochs=2, tail="ragged")
+        for _ in range(2):
+            batches = [len(batch["_sample"]) for batch in loader]
+            assert batches == [{COUNT}], batches
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20  # KiB
+    """)
+
+
 def test_a_file_that_changed_or_is_gone_is_an_error_or_replaced(tmp_path):
     write(tmp_path)
     fb.index(tmp_path, format="files")

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kItemsMax = 4096;  // slots of the ring
 constexpr uint64_t kBatchesMax = 64;  // the deepest runway
+constexpr uint64_t kEpochMost = (uint64_t{1} << 31) - 1;
 constexpr auto kCloseTimeout = std::chrono::seconds(30);
 constexpr auto kNumbersTimeout = std::chrono::seconds(1);
 
@@ -48,7 +49,11 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Make(const feed::Dataset& dataset,
 void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
                     std::vector<fetch::StoreOfObjects> stores) {
   stores_ = stores;
-  const uint64_t batch = options_.slicing.batch_size;
+  uint64_t batch = options_.slicing.batch_size;
+  // No batch has more rows than the largest epoch, and sources never shrink.
+  if (!options_.external) {
+    batch = std::clamp(order.EpochSamples(kEpochMost), uint64_t{1}, batch);
+  }
   const auto depth_max = static_cast<int>(std::clamp(kItemsMax / batch, uint64_t{2}, kBatchesMax));
   std::vector<fetch::Tier*> tiers;
   if (options_.memory_tier_bytes > 0) {
