@@ -1,5 +1,6 @@
 #include "format/parquet.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "format/parquet/plugin_api.h"
@@ -44,6 +45,12 @@ Status ScanParquet(const Shard& shard, const OnRecord& on_record, ScanReport* re
 
 Status DecodeParquet(const ParquetChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
                      ParquetValues* out) {
+  // Some bytes may repeat a value as often as they like.
+  const ParquetLimits limits;
+  const uint64_t values = rows * std::max<uint64_t>(chunk.column.value_bytes, 1);
+  if (values > limits.values_bytes && values / limits.ratio > bytes.size()) {
+    return AboveLimit(place, "the size of a Parquet column's values", values, limits.values_bytes);
+  }
   FB_RETURN_IF_ERROR(ParquetIsReadable());
   std::optional<uint64_t> entries;  // of a part of lists nobody knows them
   if (chunk.column.max_repetition == 0) {
@@ -55,6 +62,10 @@ Status DecodeParquet(const ParquetChunk& chunk, uint64_t rows, ByteView bytes, c
   if (!entries) {
     entries = 0;
     for (const ParquetPageHead& page : pages) *entries += page.is_data() ? page.entries : 0;
+  }
+  const uint64_t all = *entries * std::max<uint64_t>(chunk.column.value_bytes, 1);
+  if (all > limits.values_bytes && all / limits.ratio > bytes.size()) {
+    return AboveLimit(place, "the size of a Parquet column's values", all, limits.values_bytes);
   }
   Status status =
       static_cast<const parquet::ParquetApi*>(*Api())->decode(chunk, rows, *entries, bytes, out);

@@ -69,6 +69,8 @@ struct ParquetValues {
 // codec that is not there, no Arrow on this machine), and those of reading.
 Status ScanParquet(const Shard& shard, const OnRecord& on_record, ScanReport* report);
 
+inline constexpr uint64_t kParquetBytesMost = uint64_t{1} << 50;  // that a chunk is believed to be
+
 // What has to be known of a row group beside where its chunks lie.
 struct ParquetGroup {
   uint64_t rows = 0;

@@ -109,7 +109,7 @@ bool UnpackChunk(Unpacker& in, uint64_t rows, ParquetChunk& chunk) {
   chunk.codec = static_cast<uint8_t>(in.Varint(kCodecs));
   chunk.always_compressed = in.Varint(1) != 0;
   chunk.entries = in.Varint(kEntriesMost);
-  chunk.uncompressed = in.Varint();
+  chunk.uncompressed = in.Varint(kParquetBytesMost);
   return in.ok() && UnpackPages(in, rows, chunk);
 }
 

@@ -15,6 +15,7 @@ struct ParquetLimits {
   uint64_t page_bytes = 1ULL << 30;      // uncompressed
   uint64_t free_ratio_bytes = 64 << 20;  // up to which any ratio is believed
   uint64_t ratio = 1000;                 // uncompressed to compressed, above that
+  uint64_t values_bytes = 1ULL << 30;    // of a column's values; more only within that ratio
   uint64_t footer_bytes = 256ULL << 20;
   uint64_t header_bytes = 16ULL << 20;
   uint64_t string_bytes = 100'000'000;

@@ -93,6 +93,17 @@ TEST(ParquetPages, that_claim_too_much_are_refused) {
             Code::kDataLoss);
 }
 
+TEST(ParquetPages, of_a_few_bytes_that_claim_gigabytes_of_values_are_refused) {
+  constexpr int64_t kValues = (int64_t{1} << 31) - 1;
+  ParquetChunk chunk{.column = {.stored = ParquetColumn::Stored::kInt64, .value_bytes = 8},
+                     .entries = kValues};
+  ParquetValues values;
+  const std::string page = Encoded({.values = kValues});
+  const Status status = DecodeParquet(chunk, kValues, AsBytes(page), {"", 5}, &values);
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_EQ(values.bytes(), 0U);
+}
+
 TEST(ParquetPages, may_have_fields_that_nobody_knows) {
   // A list of two strings in field 20, a map, a struct in a struct, an extension.
   const std::string more = std::string("\xc9", 1) + "\x28\x01x\x02yz" + "\x1b" + Varint(1) +

@@ -14,6 +14,7 @@
 
 #include "base/ascii.h"
 #include "format/parquet/codec.h"
+#include "format/parquet_thrift.h"
 
 namespace forebay::format::parquet {
 namespace {
@@ -52,8 +53,12 @@ class Decoding {
  public:
   using T = typename Type::c_type;
 
-  Decoding(const ParquetColumn& column, pq::ColumnReader& reader, ParquetValues& out)
-      : column_(column), reader_(static_cast<pq::TypedColumnReader<Type>&>(reader)), out_(out) {}
+  // `most`: bytes that values may take.
+  Decoding(const ParquetColumn& column, uint64_t most, pq::ColumnReader& reader, ParquetValues& out)
+      : column_(column),
+        most_(most),
+        reader_(static_cast<pq::TypedColumnReader<Type>&>(reader)),
+        out_(out) {}
 
   Status Run(uint64_t rows, uint64_t entries) {
     out_.rows = rows;
@@ -148,6 +153,9 @@ class Decoding {
         }
         if (value == n) return Odd("its levels are damaged");
         const auto* bytes = reinterpret_cast<const std::byte*>(from[value].ptr);
+        if (from[value].len > most_ - std::min<uint64_t>(out_.values.size(), most_)) {
+          return Odd(fmt::format("its values are above the limit of {} bytes", most_));
+        }
         out_.values.insert(out_.values.end(), bytes, bytes + from[value].len);
         ++value;
       }
@@ -189,6 +197,7 @@ class Decoding {
   }
 
   const ParquetColumn& column_;
+  const uint64_t most_;
   pq::TypedColumnReader<Type>& reader_;
   ParquetValues& out_;
   std::vector<int16_t> definitions_, repetitions_;
@@ -201,10 +210,17 @@ class Decoding {
   bool started_ = false;  // a list
 };
 
+// What is decoded.
+struct Task {
+  const ParquetColumn& column;
+  uint64_t rows = 0;
+  uint64_t entries = 0;
+  uint64_t most = 0;  // bytes
+};
+
 template <class Type>
-Status Run(const ParquetColumn& column, pq::ColumnReader& reader, uint64_t rows, uint64_t entries,
-           ParquetValues* out) {
-  return Decoding<Type>(column, reader, *out).Run(rows, entries);
+Status Run(const Task& task, pq::ColumnReader& reader, ParquetValues* out) {
+  return Decoding<Type>(task.column, task.most, reader, *out).Run(task.rows, task.entries);
 }
 
 Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
@@ -223,23 +239,26 @@ Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, B
       pq::PageReader::Open(std::move(stream), static_cast<int64_t>(entries), CodecOf(chunk.codec),
                            pq::ReaderProperties(pool), descr, chunk.always_compressed);
   const auto reader = pq::ColumnReader::Make(&descr, std::move(pages), pool);
+  const ParquetLimits limits;
+  const Task task{column, rows, entries,
+                  std::max(limits.values_bytes, limits.ratio * bytes.size())};
   switch (column.stored) {
     case Stored::kBool:
-      return Run<pq::BooleanType>(column, *reader, rows, entries, out);
+      return Run<pq::BooleanType>(task, *reader, out);
     case Stored::kInt32:
-      return Run<pq::Int32Type>(column, *reader, rows, entries, out);
+      return Run<pq::Int32Type>(task, *reader, out);
     case Stored::kInt64:
-      return Run<pq::Int64Type>(column, *reader, rows, entries, out);
+      return Run<pq::Int64Type>(task, *reader, out);
     case Stored::kInt96:
-      return Run<pq::Int96Type>(column, *reader, rows, entries, out);
+      return Run<pq::Int96Type>(task, *reader, out);
     case Stored::kFloat:
-      return Run<pq::FloatType>(column, *reader, rows, entries, out);
+      return Run<pq::FloatType>(task, *reader, out);
     case Stored::kDouble:
-      return Run<pq::DoubleType>(column, *reader, rows, entries, out);
+      return Run<pq::DoubleType>(task, *reader, out);
     case Stored::kBytes:
-      return Run<pq::ByteArrayType>(column, *reader, rows, entries, out);
+      return Run<pq::ByteArrayType>(task, *reader, out);
     case Stored::kFixed:
-      return Run<pq::FLBAType>(column, *reader, rows, entries, out);
+      return Run<pq::FLBAType>(task, *reader, out);
   }
   return Odd("it has no type");
 }

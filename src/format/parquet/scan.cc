@@ -6,6 +6,7 @@
 #include <parquet/page_index.h>
 #include <parquet/properties.h>
 #include <parquet/schema.h>
+#include <parquet/size_statistics.h>
 
 #include <algorithm>
 #include <limits>
@@ -271,6 +272,13 @@ Result<ParquetChunk> ChunkOf(const File& file, const pq::ColumnChunkMetaData& me
                             file.meta->created_by().starts_with("parquet-cpp");
   chunk.entries = static_cast<uint64_t>(meta.num_values());
   chunk.uncompressed = static_cast<uint64_t>(std::max<int64_t>(meta.total_uncompressed_size(), 0));
+  // What comes of a dictionary may be much more than its pages.
+  const auto sizes = meta.size_statistics();
+  if (sizes && sizes->unencoded_byte_array_data_bytes.value_or(0) > 0) {
+    chunk.uncompressed = std::max(chunk.uncompressed,
+                                  static_cast<uint64_t>(*sizes->unencoded_byte_array_data_bytes));
+  }
+  chunk.uncompressed = std::min(chunk.uncompressed, kParquetBytesMost);
   return chunk;
 }
 
