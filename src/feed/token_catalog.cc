@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/mutex.h"
@@ -162,6 +161,23 @@ class Windows : public TokenSamples {
   const uint64_t stride_;
 };
 
+// What a callback that has no way to fail could not do.
+class FirstFailure {
+ public:
+  void Set(Status status) FB_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (status_.ok()) status_ = std::move(status);
+  }
+  Status Take() FB_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return std::exchange(status_, Status());
+  }
+
+ private:
+  Mutex mutex_;
+  Status status_ FB_GUARDED_BY(mutex_);
+};
+
 class PackedRows : public TokenSamples {
  public:
   PackedRows(std::shared_ptr<const RecordsCatalog> documents, uint64_t item, const PackTokensOp& op)
@@ -181,7 +197,7 @@ class PackedRows : public TokenSamples {
                                    [this, first = shard.first_record](uint64_t document) {
                                      return TokensOf(first + document);
                                    }));
-      if (failure_) return *std::exchange(failure_, std::nullopt);
+      FB_RETURN_IF_ERROR(failure_.Take());
       shard.samples = packed.rows();
       pieces_most_ = std::max(pieces_most_, packed.pieces_most());
       packed_.push_back(std::move(packed));
@@ -202,9 +218,10 @@ class PackedRows : public TokenSamples {
       const MutexLock lock(mutex_);
       order::PackedEpoch& packed = packed_[shard.number];
       row = packed.Row(i - shard.first_sample);
-      if (failure_) {
+      Status failure = failure_.Take();
+      if (!failure.ok()) {
         packed.Forget();
-        return *std::exchange(failure_, std::nullopt);
+        return failure;
       }
     }
     RecordEntry entry{.shard = static_cast<uint32_t>(shard.number)};
@@ -245,10 +262,10 @@ class PackedRows : public TokenSamples {
     const uint64_t mean = shard.tokens.size() / std::max<uint64_t>(shard.records, 1);
     return std::clamp(kPackedBytes / std::max<uint64_t>(mean, 1), kWindowLeast, kWindowMost);
   }
-  uint64_t TokensOf(uint64_t record) const FB_REQUIRES(mutex_) {
+  uint64_t TokensOf(uint64_t record) const {
     const Result<RecordEntry> document = documents().At(record);
     if (document.ok()) return document->range.size() / item();
-    if (!failure_) failure_ = document.status();
+    failure_.Set(document.status());
     return 0;
   }
   Result<ByteRange> SpanOf(const Shard& shard, uint64_t window) const {
@@ -274,7 +291,7 @@ class PackedRows : public TokenSamples {
   uint64_t pieces_most_ = 0;
   mutable Mutex mutex_;
   mutable std::vector<order::PackedEpoch> packed_ FB_GUARDED_BY(mutex_);  // of each shard
-  mutable std::optional<Status> failure_ FB_GUARDED_BY(mutex_);  // of a length that was asked for
+  mutable FirstFailure failure_;  // of a length that was asked for
 };
 
 Result<uint64_t> ItemBytes(const RecordsCatalog& catalog) {
