@@ -274,12 +274,13 @@ def test_large_row_groups_are_read_by_pages_where_the_file_says_where_they_are(t
         batch = next(iter(loader))
         assert np.array_equal(batch["a"], np.arange(1000))
         assert loader.metrics()[BYTES] < 2 * 8 * rows  # the first pages came alone
-    with fb.Loader(
-        records, batch_size=100_000, shuffle=fb.BlockShuffle(window=2), epochs=1, memory="256MiB"
-    ) as loader:
-        seen = np.concatenate([np.array(batch["a"]) for batch in loader])
-        assert loader.metrics()[BYTES] <= 1.05 * 2 * 8 * rows
-    assert np.array_equal(np.sort(seen), np.arange(rows))
+    for shuffle in (fb.BlockShuffle(window=2), True):
+        with fb.Loader(
+            records, batch_size=100_000, shuffle=shuffle, epochs=1, memory="256MiB"
+        ) as loader:
+            seen = np.concatenate([np.array(batch["a"]) for batch in loader])
+            assert loader.metrics()[BYTES] <= 1.05 * 2 * 8 * rows
+        assert np.array_equal(np.sort(seen), np.arange(rows))
 
 
 def test_a_null_is_an_error_that_says_how_to_take_it(tmp_path):

@@ -102,10 +102,12 @@ class ShardsTable : public ObjectTable {
 
 // Records of the catalog are row groups, samples are rows.
 Result<OpenedSource> OpenTables(std::shared_ptr<const catalog::RecordsCatalog> catalog,
-                                const RecordsOptions& records, OpenedSource source) {
+                                const RecordsOptions& records, bool neighbours,
+                                OpenedSource source) {
   FB_ASSIGN_OR_RETURN(auto dataset,
-                      feed::TableSamples::Make(std::move(catalog),
-                                               {.columns = records.columns, .ops = records.ops}));
+                      feed::TableSamples::Make(std::move(catalog), {.columns = records.columns,
+                                                                    .ops = records.ops,
+                                                                    .neighbours = neighbours}));
   for (catalog::Generation& generation : source.generations) {
     generation.samples = dataset->RowsOfGroups(generation.samples);
   }
@@ -131,7 +133,9 @@ Result<OpenedSource> OpenShards(StoreSet& stores, const RecordsOptions& records,
   source.objects = std::make_shared<const ShardsTable>(catalog, PrefixOf(source.root));
   source.spec =
       fmt::format("records/1 format={} columns={}", format, fmt::join(records.columns, ","));
-  if (feed::IsOfTables(*catalog)) return OpenTables(catalog, records, std::move(source));
+  if (feed::IsOfTables(*catalog)) {
+    return OpenTables(catalog, records, neighbours, std::move(source));
+  }
   FB_ASSIGN_OR_RETURN(auto dataset, feed::RecordSamples::Make(catalog, {.columns = records.columns,
                                                                         .ops = records.ops,
                                                                         .neighbours = neighbours}));

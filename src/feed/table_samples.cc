@@ -17,6 +17,8 @@ namespace forebay::feed {
 namespace {
 
 constexpr std::string_view kValid = ".valid";
+// Where any row may come next, not much more is read for it than the pages that it lies in.
+constexpr TableCutOptions kCutForAnyRow{.aligned_bytes = 1 << 20, .unaligned_bytes = 8 << 20};
 
 Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
@@ -53,6 +55,7 @@ Result<std::unique_ptr<TableSamples>> TableSamples::Make(
     std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options) {
   FB_RETURN_IF_ERROR(format::ParquetIsReadable());
   std::unique_ptr<TableSamples> samples(new TableSamples(std::move(catalog)));
+  samples->neighbours_ = options.neighbours;
   std::vector<ops::InputField> inputs;
   FB_RETURN_IF_ERROR(samples->Choose(options.columns, &inputs));
   FB_ASSIGN_OR_RETURN(samples->chain_, ops::Chain::Compile(inputs, options.ops));
@@ -180,8 +183,8 @@ Status TableSamples::ReadGroup(uint64_t i) {
     }
     group.chunks.push_back(std::move(chunk));
   }
-  auto pieces =
-      CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, group.chunks);
+  auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows,
+                         group.chunks, neighbours_ ? TableCutOptions() : kCutForAnyRow);
   for (TablePiece& piece : pieces) {
     uint64_t raw = 0;
     for (const Extent& extent : piece.extents) raw += SlabsFor(extent.range.size()) * kSlabBytes;

@@ -100,6 +100,7 @@ class TableSamples : public Dataset {
   std::vector<uint32_t> widths_;  // of leaves_: bytes of a value, 0 where they differ in size
   std::vector<Input> inputs_;
   std::shared_ptr<const ops::Chain> chain_;
+  bool neighbours_ = false;
   bool plain_ = false;  // no ops: an output is an input as it is
   bool late_ = false;   // some output differs in size from row to row
   std::vector<SampleArray> arrays_;
