@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -43,22 +44,22 @@ class CliFlags : public Flags {
  public:
   explicit CliFlags(CLI::App* app) : app_(app) {}
   void Argument(const std::string& name, std::string* value, const std::string& help) override {
-    app_->add_option(name, *value, help)->required();
+    app_->add_option(Own(name), *value, help)->required();
   }
   void OptionalArgument(const std::string& name, std::string* value,
                         const std::string& help) override {
-    app_->add_option(name, *value, help);
+    app_->add_option(Own(name), *value, help);
   }
   void Arguments(const std::string& name, std::vector<std::string>* values,
                  const std::string& help) override {
-    app_->add_option(name, *values, help)->required();
+    app_->add_option(Own(name), *values, help)->required();
   }
   void Option(const std::string& name, std::string* value, const std::string& help) override {
-    app_->add_option(name, *value, help)->check(kNotEmpty);
+    app_->add_option(Own(name), *value, help)->check(kNotEmpty);
   }
   void Options(const std::string& name, std::vector<std::string>* values,
                const std::string& help) override {
-    app_->add_option(name, *values, help)->allow_extra_args(false)->check(kNotEmpty);
+    app_->add_option(Own(name), *values, help)->allow_extra_args(false)->check(kNotEmpty);
   }
   void Option(const std::string& name, int64_t* value, const std::string& help) override {
     Whole(name, value, help);
@@ -67,15 +68,15 @@ class CliFlags : public Flags {
     Whole(name, value, help);
   }
   void Option(const std::string& name, double* value, const std::string& help) override {
-    app_->add_option(name, *value, help);
+    app_->add_option(Own(name), *value, help);
   }
   void Choice(const std::string& name, std::string* value, const std::vector<std::string>& choices,
               const std::string& help) override {
-    app_->add_option(name, *value, help)->check(CLI::IsMember(choices));
+    app_->add_option(Own(name), *value, help)->check(CLI::IsMember(choices));
   }
   void Size(const std::string& name, uint64_t* value, const std::string& help) override {
     app_->add_option_function<std::string>(
-            name,
+            Own(name),
             [value, name](const std::string& text) {
               const auto size = ParseSize(text);
               if (!size) throw CLI::ValidationError(name, "\"" + text + "\" is no size");
@@ -85,15 +86,22 @@ class CliFlags : public Flags {
         ->type_name("SIZE");
   }
   void Flag(const std::string& name, bool* value, const std::string& help) override {
-    app_->add_flag(name, *value, help);
+    app_->add_flag(Own(name), *value, help);
   }
 
  private:
+  // CLI11 from 2.4 on takes an argument for the option that is called so.
+  const std::string& Own(const std::string& name) {
+    if (names_.insert(name.substr(name.find_first_not_of('-'))).second) return name;
+    WriteErr(fmt::format("two of one name: {}\n", name));
+    std::abort();
+  }
+
   // The parser's own conversion takes the nearest number for one that is too large.
   template <class T>
   void Whole(const std::string& name, T* value, const std::string& help) {
     app_->add_option_function<std::string>(
-            name,
+            Own(name),
             [value, name](const std::string& text) {
               const auto number = ParseNumber<T>(text);
               if (!number) {
@@ -109,6 +117,7 @@ class CliFlags : public Flags {
   }
 
   CLI::App* app_;
+  std::set<std::string> names_;
 };
 
 // A flag that every command has, its environment variable and its line in the config file.

@@ -67,7 +67,7 @@ void OrderCommand::Define(Flags& flags) {
   flags.Argument("what", &what_,
                  "show (the samples of a step), find (where a sample comes), digest, verify (go "
                  "through all ranks), price (GETs and mixing of a shuffle)");
-  flags.OptionalArgument("source", &source_, "s3://bucket/prefix/ or a folder, indexed");
+  flags.OptionalArgument("uri", &source_, "s3://bucket/prefix/ or a folder, indexed");
   flags.Options("--source", &mixed_,
                 "in place of a source: NAME=URI[:WEIGHT], for each one of a mixture");
   flags.Option("--mixture-block", &options_.mixture_block,

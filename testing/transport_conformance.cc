@@ -195,8 +195,11 @@ TEST_P(TransportConformance, a_body_that_ends_early_is_data_loss_and_a_reset_is_
     const auto server = Serve(Always({head + "half", then}));
     Exchange exchange(*loop_);
     Perform(*transport_, {.url = server->url() + "/x"}, exchange);
-    // A reset may overtake the bytes before it; an orderly end may not.
-    EXPECT_EQ(exchange.status.code(), then == Then::kReset ? Code::kUnavailable : Code::kDataLoss)
+    // A reset may overtake the bytes before it; an orderly end may not. What a connection is that
+    // ends without TLS's own end differs between libraries.
+    const Code code = exchange.status.code();
+    const bool either = then == Then::kCut && code == Code::kUnavailable;
+    EXPECT_TRUE(either || code == (then == Then::kReset ? Code::kUnavailable : Code::kDataLoss))
         << exchange.status.ToString();
   }
   const auto chunked = Serve(
