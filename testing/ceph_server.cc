@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 namespace forebay::testing {
 namespace {
@@ -121,10 +123,17 @@ Status CephServer::StartCluster() {
 Status CephServer::StartGateway() {
   FB_RETURN_IF_ERROR(
       Launch(Program("radosgw", {"-n", "client.gateway", "-f"}), "radosgw.out").status());
-  return Run(Program("radosgw-admin", {"user", "create", "--uid=test", "--display-name=test",
-                                       fmt::format("--access-key={}", kAccessKey),
-                                       fmt::format("--secret-key={}", kSecretKey)}),
-             "user.out");
+  const auto command =
+      Program("radosgw-admin", {"user", "create", "--uid=test", "--display-name=test",
+                                fmt::format("--access-key={}", kAccessKey),
+                                fmt::format("--secret-key={}", kSecretKey)});
+  // While the other one makes a pool, what lies in it is "not supported".
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (true) {
+    Status status = Run(command, "user.out");
+    if (status.ok() || std::chrono::steady_clock::now() > deadline) return status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
 }
 
 }  // namespace forebay::testing
