@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 namespace forebay::testing {
 namespace {
@@ -34,6 +32,16 @@ TestServer::Arguments CephServer::Program(const std::string& name,
   return all;
 }
 
+// Debian 13's own value of it is relative.
+static std::string ClassFolder() {
+  std::string found;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
+    const std::filesystem::path folder = entry.path() / "rados-classes";
+    if (std::filesystem::exists(folder)) found = folder.string();
+  }
+  return found.empty() ? "/usr/lib/rados-classes" : found;
+}
+
 Status CephServer::Configure() {
   FB_ASSIGN_OR_RETURN(const std::vector<uint16_t> ports, FreePorts(2));
   monitor_port_ = fmt::format("{}", ports[0]);
@@ -61,6 +69,7 @@ osd pool default pgp num = 4
 osd pool default pg autoscale mode = off
 mon max pg per osd = 2000
 osd crush chooseleaf type = 0
+osd class dir = {classes}
 osd objectstore = bluestore
 paxos propose interval = 0.02
 paxos min wait = 0.01
@@ -79,7 +88,8 @@ rgw dns name = s3.localhost
 rgw thread pool size = 32
 )",
                            fmt::arg("cluster", kCluster), fmt::arg("monitor", monitor_port_),
-                           fmt::arg("folder", folder_), fmt::arg("gateway", gateway_port_)));
+                           fmt::arg("folder", folder_), fmt::arg("gateway", gateway_port_),
+                           fmt::arg("classes", ClassFolder())));
 }
 
 Status CephServer::MakeKeys() {
@@ -123,17 +133,10 @@ Status CephServer::StartCluster() {
 Status CephServer::StartGateway() {
   FB_RETURN_IF_ERROR(
       Launch(Program("radosgw", {"-n", "client.gateway", "-f"}), "radosgw.out").status());
-  const auto command =
-      Program("radosgw-admin", {"user", "create", "--uid=test", "--display-name=test",
-                                fmt::format("--access-key={}", kAccessKey),
-                                fmt::format("--secret-key={}", kSecretKey)});
-  // While the other one makes a pool, what lies in it is "not supported".
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (true) {
-    Status status = Run(command, "user.out");
-    if (status.ok() || std::chrono::steady_clock::now() > deadline) return status;
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  }
+  return Run(Program("radosgw-admin", {"user", "create", "--uid=test", "--display-name=test",
+                                       fmt::format("--access-key={}", kAccessKey),
+                                       fmt::format("--secret-key={}", kSecretKey)}),
+             "user.out");
 }
 
 }  // namespace forebay::testing
