@@ -121,6 +121,7 @@ def run_ranks(tmp_path, world_size, *arguments):
         environment = dict(
             os.environ, PYTHONPATH=package, RANK=str(rank), WORLD_SIZE=str(world_size),
             LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+            USE_LIBUV="0",  # which Debian 13's torch is built without
         )  # fmt: skip
         command = [sys.executable, os.fspath(path), *arguments]
         ranks.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))

@@ -448,10 +448,11 @@ def test_machines_share_an_index_out(tmp_path):
     tables = [table(20, seed).select(["grows"]) for seed in range(3)]
     for number, one in enumerate(tables):
         pq.write_table(one, tmp_path / f"{number}.parquet")
+    forebay = processes.find_program("forebay", "FOREBAY_CLI")
     for share in ("0/2", "1/2"):
-        command = [os.environ["FOREBAY_CLI"], "index", tmp_path, "--format", "parquet"]
+        command = [forebay, "index", tmp_path, "--format", "parquet"]
         subprocess.run([*command, "--shard", share], check=True, capture_output=True)
-    subprocess.run([os.environ["FOREBAY_CLI"], "merge", tmp_path], check=True, capture_output=True)
+    subprocess.run([forebay, "merge", tmp_path], check=True, capture_output=True)
     with fb.Loader(fb.Records(tmp_path), batch_size=60, shuffle=False) as loader:
         assert list(next(iter(loader))["grows"]) == list(range(60))
 
