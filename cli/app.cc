@@ -91,7 +91,7 @@ class CliFlags : public Flags {
 
  private:
   // CLI11 from 2.4 on takes an argument for the option that is called so.
-  const std::string& Own(const std::string& name) {
+  std::string Own(const std::string& name) {
     if (names_.insert(name.substr(name.find_first_not_of('-'))).second) return name;
     WriteErr(fmt::format("two of one name: {}\n", name));
     std::abort();

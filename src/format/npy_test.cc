@@ -172,10 +172,11 @@ std::string Zip(const std::vector<Zipped>& members) {
     directory += "PK\x01\x02" + Number<uint16_t>(20) + Number<uint16_t>(20) + Number<uint16_t>(0) +
                  common + Number(packed_size) + Number(size) + Number(name) +
                  std::string(12, '\0') + Number(static_cast<uint32_t>(bytes.size())) + member.name;
-    bytes += "PK\x03\x04" + Number<uint16_t>(45) + Number<uint16_t>(0) + common +
-             Number(UINT32_MAX) + Number(UINT32_MAX) + Number(name) + Number<uint16_t>(20) +
-             member.name + Number<uint16_t>(1) + Number<uint16_t>(16) + Number<uint64_t>(size) +
-             Number<uint64_t>(packed_size) + packed;
+    bytes.append("PK\x03\x04").append(Number<uint16_t>(45)).append(Number<uint16_t>(0));
+    bytes.append(common).append(Number(UINT32_MAX)).append(Number(UINT32_MAX));
+    bytes.append(Number(name)).append(Number<uint16_t>(20)).append(member.name);
+    bytes.append(Number<uint16_t>(1)).append(Number<uint16_t>(16)).append(Number<uint64_t>(size));
+    bytes.append(Number<uint64_t>(packed_size)).append(packed);
   }
   const auto count = static_cast<uint16_t>(members.size());
   return bytes + directory + "PK\x05\x06" + std::string(4, '\0') + Number(count) + Number(count) +
@@ -212,7 +213,7 @@ TEST(Npz, gives_its_arrays) {
 // Long enough for more than one of the inflater's pieces.
 std::string LongArray() {
   std::string data;
-  for (int i = 0; i < 100'000; ++i) data += static_cast<char>(i * i % 251);
+  for (uint32_t i = 0; i < 100'000; ++i) data += static_cast<char>(i * i % 251);
   return Npy(Dictionary("'|u1'", "(100000,)"), data);
 }
 

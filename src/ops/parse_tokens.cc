@@ -29,7 +29,7 @@ bool Convert(const std::byte* from, size_t count, uint64_t end, std::byte* to) {
   From least = 0;
   for (size_t i = 0; i < count; ++i) {
     const From token = Load<From>(from + i * sizeof(From));
-    const To value = static_cast<To>(token);
+    const To value = static_cast<To>(token);  // NOLINT(bugprone-signed-char-misuse): a number
     std::memcpy(to + i * sizeof(To), &value, sizeof(value));
     most = std::max(most, token);
     least = std::min(least, token);
