@@ -1,4 +1,4 @@
-"""Photographs from tar shards: ours beside DALI, Grain, webdataset, torchvision and spdl, in one run.
+"""Photographs from tar shards: ours beside DALI, Grain, webdataset and torchvision.
 
 usage: image_peers.py FOLDER [--make GLOB...] [--images N] [--seconds S] [--peer NAME=PYTHON ...]
 

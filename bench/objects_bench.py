@@ -115,7 +115,7 @@ def main():
                 found["objects"].append(objects | {"of_tar": objects["rate"] / tar["rate"]})
         finally:
             server.terminate()
-            server.wait()
+            server.wait(timeout=10)
         print(latency)
         for name, runs in found.items():
             middle = {key: statistics.median(one[key] for one in runs) for key in runs[0]}
