@@ -17,6 +17,7 @@
 #include "catalog/coding.h"
 #include "catalog/files_catalog.h"
 #include "catalog/files_format.h"
+#include "catalog/largest_sums.h"
 #include "engine/remote_bytes.h"
 #include "forebay/loader.h"
 #include "sys/fd.h"
