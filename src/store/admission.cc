@@ -138,14 +138,15 @@ bool Admission::TryBegin(Entry& request, Time now) {
   return true;
 }
 
-void Admission::Leave(Entry& request, uint64_t moved, bool refused) {
+void Admission::Leave(Entry& request, uint64_t moved, bool refused, uint64_t wasted) {
   FB_ASSERT(request.begun && in_flight_ > 0);
   request.begun = false;
   const Time now = executor_.Now();
   Prefix& prefix = *prefixes_.at(request.prefix);
   --prefix.open;
   if (prefix.pace) prefix.pace->OnAnswer(request.phase_, refused, now);
-  if (bandwidth_ && moved < request.bytes) bandwidth_->GiveBack(request.bytes - moved);
+  const uint64_t used = moved + wasted;
+  if (bandwidth_ && used < request.bytes) bandwidth_->GiveBack(request.bytes - used);
   // What waits for the pace or the bandwidth does not wait for the cap.
   const bool full = in_flight_ + options_.kept_for_demand >= cap_.cap();
   cap_.OnDone(now, moved, in_flight_, waiting_ > 0 && full);
@@ -155,6 +156,10 @@ void Admission::Leave(Entry& request, uint64_t moved, bool refused) {
 
 bool Admission::TakeSecond(uint64_t bytes) {
   return !bandwidth_ || bandwidth_->TryTake(bytes, executor_.Now());
+}
+
+void Admission::GiveBackSecond(uint64_t bytes) {
+  if (bandwidth_) bandwidth_->GiveBack(bytes);
 }
 
 bool Admission::paced(uint64_t prefix) const {

@@ -61,11 +61,14 @@ class Admission {
   void Promote(Entry& request);
   // It waits no more, and will not begin.
   void Drop(Entry& request);
-  // One that has begun is over, having moved so many bytes.
-  void Leave(Entry& request, uint64_t moved, bool refused);
+  // One that has begun is over: so many bytes it has brought, and so many more went over the wire
+  // for nothing. What it had taken of the bandwidth beyond both is given back.
+  void Leave(Entry& request, uint64_t moved, bool refused, uint64_t wasted = 0);
   // For a second request beside one that has begun: it takes no place, but bandwidth. False: not
   // now.
   bool TakeSecond(uint64_t bytes);
+  // So much of what second requests took was not used.
+  void GiveBackSecond(uint64_t bytes);
 
   const LimitOptions& options() const { return options_; }
   size_t in_flight() const { return in_flight_; }

@@ -383,6 +383,40 @@ TEST_F(DecoratorsTest, limit_passes_a_cancel_on_once_admitted) {
   EXPECT_EQ(store.in_flight(), 0U);
 }
 
+TEST_F(DecoratorsTest, limit_gives_back_the_bandwidth_that_a_failed_read_did_not_use) {
+  struct Case {
+    uint64_t came;
+    Result<ReadResult> answer;
+    // Two seconds, as the first of its size is paid for twice, less 50 ms of catching up.
+    Duration until_next;
+  };
+  std::vector<Case> cases;
+  cases.push_back({4, ReadResult{.bytes = 4}, 1950ms});
+  cases.push_back({4, Failure(Code::kDataLoss), 1950ms});
+  cases.push_back({1, Failure(Code::kUnavailable), 1200ms});
+  cases.push_back({0, Failure(Code::kCancelled), 950ms});
+  for (Case& one : cases) {
+    executor_.Advance(1h);
+    LimitStore store(inner_, std::make_shared<Admission>(executor_, LimitOptions{.bandwidth = 4},
+                                                         NodeLimits::OfProcess()));
+    Outcome first;
+    Outcome next;
+    store.StartRead(Request(), first.Taker());
+    const Time began = executor_.Now();
+    ASSERT_EQ(inner_->held.size(), 1U);
+    EXPECT_EQ(inner_->held.begin()->second.request.progress->bytes, 0U);
+    inner_->held.begin()->second.request.progress->bytes = one.came;
+    inner_->Answer(std::move(one.answer));
+    store.StartRead(Request(), next.Taker());
+    EXPECT_TRUE(inner_->held.empty());
+    while (inner_->held.empty() && executor_.RunOne()) {
+    }
+    EXPECT_GE(executor_.Now() - began, one.until_next) << one.came;
+    EXPECT_LE(executor_.Now() - began, one.until_next + 2ms) << one.came;
+    inner_->Answer(ReadResult{});
+  }
+}
+
 TEST_F(DecoratorsTest, meter_counts_by_verb_and_code) {
   MeterStore store(inner_, std::make_shared<StoreCounters>());
   Outcome good;

@@ -70,6 +70,8 @@ void HedgeStore::OnLeg(Read& read, Leg& leg, Result<ReadResult> result) {
   leg.running = false;
   leg.result = std::move(result);
   Learn(read, leg);
+  const uint64_t size = read.request.range.size();
+  if (&leg == &read.second) GiveBack(size - std::min(size, leg.progress().bytes));
   Leg& other = &leg == &read.first ? read.second : read.first;
   if (!other.running) {
     Finish(read);
@@ -91,6 +93,9 @@ void HedgeStore::Finish(Read& read) {
   if (second_wins) {
     ++counters_->won;
     counters_->wasted_bytes += read.first.progress().bytes;
+    // Whoever counts the read by its result counts the second's bytes, which are counted already.
+    const uint64_t brought = (*winner.result)->bytes;
+    GiveBack(brought - std::min(brought, read.first.progress().bytes));
     size_t at = 0;
     for (const MutableBytes piece : read.request.target) {
       const size_t n = std::min<uint64_t>(piece.size(), (*winner.result)->bytes - at);
@@ -100,6 +105,10 @@ void HedgeStore::Finish(Read& read) {
     (*winner.result)->hedged = true;
   } else if (read.first.result->ok() && read.second.result.has_value()) {
     counters_->wasted_bytes += read.second.progress().bytes;
+  }
+  if (read.granted) {  // for a second request that is not needed any more
+    policy_.GiveBack();
+    GiveBack(read.request.range.size());
   }
   buffer_bytes_ -= read.buffer_bytes;
   const auto self = reads_.extract(read.id);
@@ -200,6 +209,10 @@ bool HedgeStore::MaySend(const Read& read) {
   if (!options_.may_send || options_.may_send(bytes)) return true;
   policy_.GiveBack();
   return false;
+}
+
+void HedgeStore::GiveBack(uint64_t bytes) {
+  if (options_.give_back && bytes > 0) options_.give_back(bytes);
 }
 
 void HedgeStore::StartSecond(Read& read) {

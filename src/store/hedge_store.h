@@ -93,6 +93,8 @@ class HedgeStore final : public Decorator<HedgeStore> {
   // At its pace so far it will be there before a new request would.
   bool NearlyThere(const Leg& leg, uint64_t bytes, Duration usual);
   bool MaySend(const Read& read);
+  // Of the bytes that a second request was allowed, so many have not come.
+  void GiveBack(uint64_t bytes);
   void LookAt(Read& read, Time at);
   void LookAtAll();
   void SetTimer();

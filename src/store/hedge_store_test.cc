@@ -79,7 +79,10 @@ class PlannedStore final : public Decorator<PlannedStore> {
     auto node = running.extract(op);
     if (node.empty()) return;
     auto& [request, on_done] = node.mapped();
-    if (result.ok()) request.target[0][0] = static_cast<std::byte>(op);
+    if (result.ok()) {
+      request.target[0][0] = static_cast<std::byte>(op);
+      request.progress->bytes = result->bytes;
+    }
     on_done(std::move(result));
   }
   ManualExecutor& executor_;
@@ -305,6 +308,38 @@ TEST_F(HedgeStoreTest, large_reads_are_hedged_only_as_far_as_the_memory_goes) {
   executor_.Advance(1s);
   EXPECT_EQ(outcomes[1].code(), Code::kOk);
   EXPECT_EQ(counters_->won, 1U);
+}
+
+// Two requests have room for eight bytes; the read's result tells whoever counts of four.
+TEST_F(HedgeStoreTest, what_the_loser_of_two_has_not_received_is_given_back) {
+  uint64_t allowed = 0;
+  uint64_t given_back = 0;
+  store_ = std::make_unique<HedgeStore>(
+      inner_,
+      HedgeOptions{.may_send =
+                       [&](uint64_t bytes) {
+                         allowed += bytes;
+                         return true;
+                       },
+                   .give_back = [&](uint64_t bytes) { given_back += bytes; }},
+      counters_);
+  Learn();
+  inner_->plans = {{.first_byte = 20ms, .total = 1h}};
+  EXPECT_TRUE((*Read().result)->hedged);
+  EXPECT_EQ(allowed, 4U);
+  EXPECT_EQ(given_back, 3U);  // the first had one byte
+  inner_->plans = {{.first_byte = 200ms, .total = 200ms}, {.first_byte = 10ms, .total = 300ms}};
+  EXPECT_FALSE((*Read().result)->hedged);
+  EXPECT_EQ(allowed, 8U);
+  EXPECT_EQ(given_back, 3U + 3U);  // the second had one
+  inner_->plans = {{.first_byte = 1h, .total = 1h}, {.first_byte = 1h, .total = 1h}};
+  Outcome outcome;
+  const auto op = Start(outcome);
+  executor_.Advance(300ms);
+  store_->Cancel(op);
+  executor_.Advance(0ms);
+  EXPECT_EQ(outcome.code(), Code::kCancelled);
+  EXPECT_EQ(allowed - given_back, 2U);
 }
 
 TEST_F(HedgeStoreTest, other_verbs_pass_through) {

@@ -71,22 +71,36 @@ template <class Request, class T>
 struct LimitStore::TypedOp final : LimitStore::Op {
   using Op::Op;
   void Begin() override {
+    if constexpr (kHasProgress) {
+      if (request.progress == nullptr) request.progress = &own;
+      *request.progress = {};
+      progress = request.progress;
+    }
     inner_op = (store.inner().*start)(std::move(request), [this](Result<T> result) {
       const std::unique_ptr<Op> self = store.Take(id);
       uint64_t moved = result.ok() ? bytes : 0;
       if constexpr (std::is_same_v<T, ReadResult>) moved = result.ok() ? result->bytes : 0;
+      // What had come, or gone, of one that failed has used its bandwidth all the same.
+      uint64_t wasted = 0;
+      if constexpr (kHasProgress) wasted = result.ok() ? 0 : progress->bytes;
       const std::shared_ptr<Admission> admission = store.admission_;
       const bool refused = result.code() == Code::kResourceExhausted;
-      admission->Leave(*this, moved, refused);
+      admission->Leave(*this, moved, refused, wasted);
       on_done(std::move(result));
     });
   }
   void RaiseToDemand() override { request.options.priority = Priority::kDemand; }
   void Fail(Status status) override { on_done(std::move(status)); }
 
+  static constexpr bool kHasProgress = requires(Request& one) { one.progress; };
+  using Progress =
+      std::conditional_t<std::is_same_v<Request, ReadRequest>, ReadProgress, WriteProgress>;
+
   StartMethod<Request, T> start = nullptr;
   Request request;
   Callback<T> on_done;
+  Progress own;  // where the caller wants to know of none
+  const Progress* progress = nullptr;
 };
 
 template <class Request, class T>

@@ -19,6 +19,7 @@ std::shared_ptr<MeterStore> MakeStack(std::shared_ptr<ObjectStore> bare, StackOp
           std::make_shared<Admission>(store->executor(), options.limit, NodeLimits::OfProcess());
     }
     options.hedge.may_send = [admission](uint64_t bytes) { return admission->TakeSecond(bytes); };
+    options.hedge.give_back = [admission](uint64_t bytes) { admission->GiveBackSecond(bytes); };
     store =
         std::make_shared<HedgeStore>(std::move(store), options.hedge,
                                      std::shared_ptr<HedgeCounters>(counters, &counters->hedges));
