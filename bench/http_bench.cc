@@ -57,6 +57,7 @@ class CrcTransport final : public net::HttpTransport {
       handler_ = handler;
       crc_ = 0;
     }
+    void Expect() const override { handler_->Expect(); }
     Result<net::BodyTarget> OnHead(const net::HttpHead& head) override {
       return handler_->OnHead(head);
     }

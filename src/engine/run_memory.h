@@ -12,10 +12,10 @@
 namespace forebay::engine {
 
 struct RunMemory {
-  uint64_t in_work = 0;  // raw and decoded bytes of what is fetched and not yet taken
-  uint64_t kept = 0;     // of delivered extents, for another use
+  uint64_t in_work = 0;   // raw and decoded bytes of what is fetched and not yet taken
+  uint64_t kept = 0;      // of delivered extents, for another use
   uint64_t prepared = 0;  // of what ops made of samples, for each of the sources of records
-  uint64_t decoded = 0;  // of decoded pieces of tables, for each of the sources that has some
+  uint64_t decoded = 0;   // of decoded pieces of tables, for each of the sources that has some
 };
 
 // Errors: kInvalidArgument when the largest batch does not fit.

@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "base/prefetch.h"
+
 namespace forebay::net {
 namespace {
 
@@ -35,6 +37,13 @@ void HeaderList::emplace_back(std::string_view name, std::string_view value) {
 void HeaderList::Clear() {
   text_.clear();
   places_.clear();
+}
+
+// With what the allocator keeps in front of them.
+void HeaderList::Expect() const {
+  constexpr size_t kChunkHead = 16;
+  Prefetch(text_.data() - kChunkHead, kCacheLine);
+  Prefetch(reinterpret_cast<const char*>(places_.data()) - kChunkHead, kCacheLine);
 }
 
 HeaderList::Field HeaderList::operator[](size_t i) const {

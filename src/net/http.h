@@ -30,6 +30,8 @@ class HeaderList {
   }
   void emplace_back(std::string_view name, std::string_view value);
   void Clear();
+  // Will soon be read or freed.
+  void Expect() const;
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
   Field operator[](size_t i) const;
@@ -117,6 +119,8 @@ struct HttpTiming {
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
+  // OnHead may come soon: brings what it will read into the cache; nothing else.
+  virtual void Expect() const {}
   // An error ends the exchange (and the connection) with that error.
   virtual Result<BodyTarget> OnHead(const HttpHead& head) = 0;
   // `piece` has just landed in the target (checksums are computed while it is in the cache).

@@ -13,12 +13,14 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/prefetch.h"
 #include "sys/thread.h"
 
 namespace forebay::sys {
@@ -62,15 +64,20 @@ class EpollLoop final : public EventLoop {
   void Post(Task task) override FB_EXCLUDES(mutex_);
   TimerId PostAt(Time at, Task task) override;
   void CancelTimer(TimerId id) override;
-  Status Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events) override;
+  Status Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events,
+               std::function<void(int)> expect) override;
   Status ChangeWatch(int fd, uint32_t events) override;
   void Unwatch(int fd) override;
   void Stop() override FB_EXCLUDES(mutex_);
 
  private:
+  struct Callbacks {
+    std::function<void(uint32_t)> on_events;
+    std::function<void(int)> expect;  // may be empty
+  };
   struct Watcher {
     uint32_t generation = 0;  // 0: nothing is watched
-    std::unique_ptr<std::function<void(uint32_t)>> on_events;
+    std::unique_ptr<Callbacks> callbacks;
   };
 
   // Null: it is not watched.
@@ -81,6 +88,7 @@ class EpollLoop final : public EventLoop {
   void Loop();
   int Wait(epoll_event* events);
   void Dispatch(const epoll_event& event);
+  void Expect(std::span<const epoll_event> coming) const;
   void RunTimers();
   void FreeRetired();
   // False once the stop was asked for and everything posted before it has run.
@@ -102,7 +110,7 @@ class EpollLoop final : public EventLoop {
   TimerId last_timer_ = 0;
   std::vector<Watcher> watchers_;  // by descriptor
   // Unwatched while its callback may be running.
-  std::vector<std::unique_ptr<std::function<void(uint32_t)>>> retired_;
+  std::vector<std::unique_ptr<Callbacks>> retired_;
   uint32_t last_generation_ = 0;
   bool has_pwait2_ = true;
 
@@ -146,7 +154,8 @@ void EpollLoop::CancelTimer(TimerId id) {
   // `node` dies here, after the maps are consistent: its destructor may run the owner's code.
 }
 
-Status EpollLoop::Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events) {
+Status EpollLoop::Watch(int fd, uint32_t events, std::function<void(uint32_t)> on_events,
+                        std::function<void(int)> expect) {
   FB_ASSERT(InThread());
   if (++last_generation_ > 0x7fffffffU) last_generation_ = 1;
   const uint32_t generation = last_generation_;
@@ -156,9 +165,10 @@ Status EpollLoop::Watch(int fd, uint32_t events, std::function<void(uint32_t)> o
   const auto at = static_cast<size_t>(fd);
   if (at >= watchers_.size()) watchers_.resize(at + 1);
   // A descriptor may have been closed without being unwatched.
-  if (watchers_[at].on_events != nullptr) retired_.push_back(std::move(watchers_[at].on_events));
+  if (watchers_[at].callbacks != nullptr) retired_.push_back(std::move(watchers_[at].callbacks));
   watchers_[at].generation = generation;
-  watchers_[at].on_events = std::make_unique<std::function<void(uint32_t)>>(std::move(on_events));
+  watchers_[at].callbacks =
+      std::make_unique<Callbacks>(Callbacks{std::move(on_events), std::move(expect)});
   return {};
 }
 
@@ -178,7 +188,7 @@ void EpollLoop::Unwatch(int fd) {
   Watcher* watcher = Find(fd);
   if (watcher == nullptr) return;
   watcher->generation = 0;
-  retired_.push_back(std::move(watcher->on_events));
+  retired_.push_back(std::move(watcher->callbacks));
   // A descriptor closed before it was unwatched has left epoll by itself: then this fails, rightly.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
 }
@@ -208,7 +218,27 @@ void EpollLoop::Dispatch(const epoll_event& event) {
   const Watcher* watcher = Find(fd);
   // An earlier callback of this round may have unwatched it, and the number be another file's now.
   if (watcher == nullptr || watcher->generation != event.data.u64 >> 32) return;
-  (*watcher->on_events)(event.events);  // survives Unwatch, and the table's growth, from inside
+  // Survives Unwatch, and the table's growth, from inside.
+  watcher->callbacks->on_events(event.events);
+}
+
+// `coming`: the events that follow the one to be dispatched. Of a thousand connections none finds
+// its state in the cache when its turn comes. Another's turn is long enough to bring it there, but
+// not what a pointer leads to that is not there either.
+void EpollLoop::Expect(std::span<const epoll_event> coming) const {
+  constexpr size_t kTurns = kExpectTurns;
+  const auto fd = [&](size_t i) { return static_cast<uint32_t>(coming[i].data.u64); };
+  if (coming.size() > kTurns + 1 && fd(kTurns + 1) < watchers_.size()) {
+    __builtin_prefetch(&watchers_[fd(kTurns + 1)]);
+  }
+  if (coming.size() > kTurns && fd(kTurns) < watchers_.size()) {
+    Prefetch(watchers_[fd(kTurns)].callbacks.get(), sizeof(Callbacks));
+  }
+  for (size_t i = 0; i < std::min(kTurns, coming.size()); ++i) {
+    if (fd(i) >= watchers_.size() || watchers_[fd(i)].generation == 0) continue;
+    const Callbacks& callbacks = *watchers_[fd(i)].callbacks;
+    if (callbacks.expect) callbacks.expect(static_cast<int>(i) + 1);
+  }
 }
 
 void EpollLoop::RunTimers() {
@@ -257,7 +287,11 @@ void EpollLoop::Loop() {
   while (RunInbox()) {
     const int n = Wait(events.data());
     FB_ASSERT(n >= 0 || errno == EINTR);
-    for (int i = 0; i < n; ++i) Dispatch(events[static_cast<size_t>(i)]);
+    const std::span<const epoll_event> ready(events.data(), static_cast<size_t>(std::max(n, 0)));
+    for (size_t i = 0; i < ready.size(); ++i) {
+      Expect(ready.subspan(i + 1));
+      Dispatch(ready[i]);
+    }
     RunTimers();
     FreeRetired();
   }

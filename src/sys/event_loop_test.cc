@@ -174,6 +174,36 @@ TEST(EventLoop, a_watcher_unwatched_in_the_same_round_is_not_called) {
   OnLoop(*loop, [&] { EXPECT_EQ(calls, 1); });
 }
 
+TEST(EventLoop, a_watcher_is_expected_turns_before_it_is_called_unless_it_is_gone_by_then) {
+  auto loop = MakeLoop();
+  constexpr size_t kPipes = 8;
+  constexpr size_t kGone = 6;
+  std::array<Pipe, kPipes> pipes;
+  std::vector<size_t> called;
+  std::vector<std::vector<int>> expected(kPipes);
+  std::promise<void> all;
+  OnLoop(*loop, [&] {
+    for (size_t i = 0; i < kPipes; ++i) {
+      const auto on_events = [&, i](uint32_t) {
+        pipes[i].Read();
+        if (called.empty()) loop->Unwatch(pipes[kGone].ends[0]);
+        called.push_back(i);
+        if (called.size() == kPipes - 1) all.set_value();
+      };
+      const auto expect = [&, i](int turns) { expected[i].push_back(turns); };
+      ASSERT_TRUE(loop->Watch(pipes[i].ends[0], kReadable, on_events, expect).ok());
+    }
+    for (const Pipe& pipe : pipes) pipe.Write();  // all are ready in one round
+  });
+  ASSERT_EQ(all.get_future().wait_for(10s), std::future_status::ready);
+  OnLoop(*loop, [] {});
+  ASSERT_EQ(called, (std::vector<size_t>{0, 1, 2, 3, 4, 5, 7}));
+  EXPECT_LT(expected[0].size(), 3U);  // few are ahead of it
+  EXPECT_EQ(expected[5], (std::vector<int>{3, 2, 1}));
+  EXPECT_TRUE(expected[kGone].empty());
+  EXPECT_EQ(expected[7], (std::vector<int>{3, 2, 1}));
+}
+
 TEST(EventLoop, watching_a_bad_descriptor_is_an_error) {
   auto loop = MakeLoop();
   OnLoop(*loop, [&] {

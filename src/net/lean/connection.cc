@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/prefetch.h"
 #include "net/lean/origin.h"
 
 namespace forebay::net::lean {
@@ -36,7 +37,9 @@ Status Connection::Open(TlsContext* tls) {
   if (tls != nullptr) {
     FB_ASSIGN_OR_RETURN(tls_, tls->Open(fd_, ready_, origin_.host, origin_.sessions));
   }
-  return loop_.Watch(fd_.get(), kEvents, [this](uint32_t events) { OnEvents(events); });
+  return loop_.Watch(
+      fd_.get(), kEvents, [this](uint32_t events) { OnEvents(events); },
+      [this](int turns) { Expect(turns); });
 }
 
 void Connection::Close(bool unwatch) {
@@ -91,6 +94,13 @@ void Connection::OnEvents(uint32_t events) {
     case State::kClosed:
       return;
   }
+}
+
+void Connection::Expect(int turns) const {
+  if (turns == sys::kExpectTurns) Prefetch(this, sizeof *this);
+  if (turns == sys::kExpectTurns || exchange_ == nullptr) return;
+  if (turns == sys::kExpectTurns - 1) Prefetch(exchange_, sizeof *exchange_);
+  if (turns == 1) exchange_->Expect();
 }
 
 void Connection::OnConnectDecided(uint32_t events) {
@@ -279,6 +289,7 @@ bool Connection::ReceiveAtOnce(size_t head) {
     pieces[count++] = scratch.subspan(head, 1);
     ++size;
   }
+  e.handler->Expect();  // while the kernel copies
   const sys::IoResult result = Read(std::span(pieces).first(count), size);
   if (!result.ok() || result.bytes == 0) return OnReadNothing(result);
   if (result.bytes <= head) return TakeHead(scratch.first(result.bytes));

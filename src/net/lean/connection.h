@@ -86,6 +86,8 @@ class Connection {
 
  private:
   void OnEvents(uint32_t events);
+  // As sys::EventLoop::Watch has it.
+  void Expect(int turns) const;
   void OnConnectDecided(uint32_t events);
   void ContinueHandshake();
   void BecomeReady();

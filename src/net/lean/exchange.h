@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/prefetch.h"
 #include "net/detail/response.h"
 #include "net/http.h"
 #include "net/lean/response_parser.h"
@@ -59,6 +60,13 @@ struct Exchange {
   // Bytes of an answer have come.
   bool answered() const { return head_done || parser != nullptr; }
   bool all_sent() const { return sent == send_total; }
+  // Its answer is about to be read: what it points to.
+  void Expect() const {
+    Prefetch(handler, kCacheLine);
+    Prefetch(request.url.data(), request.url.size());
+    request.headers.Expect();
+    Prefetch(request.body_place.data(), kCacheLine);
+  }
   void CountSent() const {
     if (request.body_sent == nullptr) return;
     uint64_t head = send_total;

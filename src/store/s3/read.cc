@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/prefetch.h"
 #include "store/s3/xml.h"
 
 namespace forebay::store::s3 {
@@ -43,6 +44,11 @@ class Read final : public Operation {
   bool Forgives(const net::HttpHead& head) override;
   std::optional<WireRequest> Question(const Status& failure) override;
   Verdict Settle(const net::HttpHead& answer, Status failure) override;
+  void Expect() const override {
+    Prefetch(this, sizeof *this);
+    Prefetch(detail_.uri.data(), detail_.uri.size());
+    Prefetch(request_.key.data(), request_.key.size());
+  }
   void OnBody(ByteView piece) override {
     ReadProgress* progress = request_.progress;
     if (progress != nullptr && progress->first_byte != Time{}) progress->bytes += piece.size();
