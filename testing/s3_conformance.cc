@@ -173,6 +173,33 @@ TEST_P(S3Conformance, a_checksum_sent_along_leaves_the_object_as_it_is) {
   EXPECT_EQ(*wrong == 400, GetParam().checks_checksums) << *wrong;
 }
 
+TEST_P(S3Conformance, a_read_that_asks_for_the_checksum_gets_the_object_all_the_same) {
+  store::s3::S3StoreOptions options = ServerOf(GetParam()).Options(kBucket);
+  options.config.response_checksum = "when_supported";
+  const store::SyncStore store = OpenSync(options);
+  struct Sum {
+    const char* header;
+    const char* right;
+    const char* wrong;
+  };
+  for (const Sum& sum : {Sum{"x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "AAAAAAAAAAA="},
+                         Sum{"x-amz-checksum-crc32c", "4waSgw==", "AAAAAA=="}}) {
+    const auto put = [&](const char* text) {
+      return SendRaw(
+          options,
+          {.method = "PUT", .key = "summed", .headers = {{sum.header, text}}, .body = "123456789"});
+    };
+    const Result<int> right = put(sum.right);
+    ASSERT_TRUE(right.ok() && *right == 200) << sum.header;
+    const auto text = ReadText(store, "summed", 9);
+    ASSERT_OK(text);
+    EXPECT_EQ(*text, "123456789");
+    const Result<int> wrong = put(sum.wrong);
+    ASSERT_OK(wrong);
+    EXPECT_EQ(*wrong == 400, GetParam().checks_checksums) << sum.header << " " << *wrong;
+  }
+}
+
 TEST_P(S3Conformance, an_object_stored_as_gzip_comes_back_as_stored) {
   const store::s3::S3StoreOptions options = ServerOf(GetParam()).Options(kBucket);
   const std::string body = "\x1f\x8b these bytes are no gzip, and nobody looks";

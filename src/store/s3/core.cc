@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <ctime>
 #include <utility>
 
@@ -11,6 +12,12 @@
 
 namespace forebay::store::s3 {
 namespace {
+
+// In the order in which they are tried.
+constexpr std::array kOfBuckets{ChecksumKind::kCrc64Nvme, ChecksumKind::kCrc32c,
+                                ChecksumKind::kNone};
+constexpr std::array kOfDirectories{ChecksumKind::kCrc32c, ChecksumKind::kCrc64Nvme,
+                                    ChecksumKind::kNone};
 
 S3StoreOptions WithClock(S3StoreOptions options) {
   if (!options.clock) options.clock = ClockOffset::OfProcess();
@@ -108,10 +115,30 @@ int64_t Core::LocalTime() const {
   return options.unix_time_s ? options.unix_time_s() : ::time(nullptr);
 }
 
-bool Core::SendsChecksums() const {
-  const std::string& wanted = options.config.request_checksum;
-  if (!wanted.empty()) return wanted == "when_supported";
+bool Core::SaysSupported(const std::string& setting) const {
+  if (!setting.empty()) return setting == "when_supported";
   return endpoint_.is_aws;
+}
+
+bool Core::AsksForChecksums() const { return SaysSupported(options.config.response_checksum); }
+
+ChecksumKind Core::checksum() const {
+  if (!SaysSupported(options.config.request_checksum)) return ChecksumKind::kNone;
+  return (endpoint_.directory_bucket ? kOfDirectories : kOfBuckets)[refused_checksums_];
+}
+
+ChecksumKind Core::ChecksumOfUpload(const std::string& id) const {
+  const std::string& named = upload_checksums.Find(id);
+  return named.empty() ? checksum() : ChecksumNamed(named);
+}
+
+void Core::RefuseChecksum(ChecksumKind kind) {
+  if (kind == ChecksumKind::kNone || kind != checksum()) return;  // another was told the same
+  ++refused_checksums_;
+  const ChecksumKind next = checksum();
+  Log(LogLevel::kInfo,
+      fmt::format("{} takes no {} with a write: {} from now on", root_uri, ChecksumName(kind),
+                  next == ChecksumKind::kNone ? "no checksum" : ChecksumName(next)));
 }
 
 }  // namespace forebay::store::s3

@@ -10,6 +10,7 @@
 
 #include "net/http.h"
 #include "store/object_store.h"
+#include "store/s3/checksum.h"
 #include "store/s3/credentials_provider.h"
 #include "store/s3/endpoint.h"
 #include "store/s3/s3_store.h"
@@ -64,10 +65,16 @@ class Core {
   }
   // The header that carries the token of temporary credentials.
   std::string_view token_header() const { return token_header_; }
-  // Whether writes carry a CRC-64/NVME: when the configuration says so; when it says nothing, to
-  // Amazon only, because others often know no such header. A trailer, which some of them store
-  // inside the object, is never sent.
-  bool SendsChecksums() const;
+  // The checksum that writes carry: when the configuration says so; when it says nothing, to Amazon
+  // only, because others often know no such header. A trailer, which some of them store inside the
+  // object, is never sent.
+  ChecksumKind checksum() const;
+  // ... the parts of this upload: what it was created for.
+  ChecksumKind ChecksumOfUpload(const std::string& id) const;
+  // The store refuses this kind: the next is taken, in the end none.
+  void RefuseChecksum(ChecksumKind kind);
+  // Whether reads ask for the object's checksum; the same rule.
+  bool AsksForChecksums() const;
 
   const S3StoreOptions options;
   const std::string root_uri;
@@ -76,14 +83,17 @@ class Core {
   Facts encodings;  // by key: the content-encoding that the object's metadata names
   Facts others;     // by key: the etag of an answer that if-match should have prevented
   Facts uploads;    // by upload id: the write id that it was created with
+  Facts upload_checksums;  // by upload id: the name of its kind of checksum, or "none"
 
  private:
   int64_t LocalTime() const;
+  bool SaysSupported(const std::string& setting) const;
 
   Endpoint endpoint_;
   const std::string_view token_header_;
   std::optional<Signer> signer_;
   int moves_ = 0;
+  size_t refused_checksums_ = 0;
   // An id is a place here and how often it has been used, so that an old one finds nothing.
   struct Place {
     uint32_t uses = 0;

@@ -8,7 +8,6 @@
 
 #include "base/ascii.h"
 #include "base/assert.h"
-#include "base/crc64.h"
 #include "base/log.h"
 #include "store/s3/error.h"
 #include "store/s3/trace.h"
@@ -16,6 +15,7 @@
 namespace forebay::store::s3 {
 namespace {
 
+constexpr int kChecksumsMax = 2;         // that a store may refuse before none is sent
 constexpr int64_t kSkewRefused_s = 900;  // beyond which S3 refuses a signature
 
 // Codes that new credentials mend. An unknown key may be one that has just been made, or that a
@@ -54,16 +54,6 @@ Place ParseLocation(std::string_view url) {
 std::string_view RegionTold(const net::HttpHead& head, const ErrorBody& error) {
   const std::string_view told = net::FindHeader(head.headers, "x-amz-bucket-region");
   return told.empty() ? std::string_view(error.region) : told;
-}
-
-// As the x-amz-checksum-* headers want it.
-std::string Base64(uint64_t number) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (int bit = 58; bit >= 4; bit -= 6) text += kDigits[(number >> bit) & 63];
-  text += kDigits[(number << 2) & 63];
-  return text + '=';
 }
 
 }  // namespace
@@ -167,10 +157,11 @@ void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
                         .body_sent = wire.body_sent,
                         .other_address = request_options_.other_address};
   if (options.request_payer) http.headers.emplace_back("x-amz-request-payer", "requester");
-  if (http.method == "PUT" && core_.SendsChecksums()) {
-    Crc64 crc;
-    for (const ByteView piece : http.body) crc.Add(piece);
-    http.headers.emplace_back("x-amz-checksum-crc64nvme", Base64(crc.value()));
+  sent_checksum_ = wire.checksum;
+  if (http.method == "PUT" && wire.checksum != ChecksumKind::kNone) {
+    Checksum sum(wire.checksum);
+    for (const ByteView piece : http.body) sum.Add(piece);
+    http.headers.emplace_back(ChecksumHeader(wire.checksum), sum.Text());
   }
   signed_at_ = core_.ServerTime();
   signed_epoch_ = snapshot.epoch;
@@ -330,8 +321,13 @@ void Operation::OnDiagnosis(Status status, const net::HttpTiming& timing) {
 
 bool Operation::Correct(const net::HttpHead& head, const std::string& text) {
   const bool redirect = IsRedirect(head.status);
-  if (!redirect && head.status != 400 && head.status != 401 && head.status != 403) return false;
+  if (!redirect && head.status != 400 && head.status != 401 && head.status != 403 &&
+      head.status != 501) {
+    return false;
+  }
   const ErrorBody error = ParseErrorBody(text);
+  if (CorrectChecksum(error)) return true;
+  if (head.status == 501) return false;
   if (CorrectRegion(RegionTold(head, error))) return true;
   const Result<WireRequest> own = Build();
   if (redirect) return own.ok() && FollowRedirect(head, *own);
@@ -366,6 +362,21 @@ bool Operation::FollowRedirect(const net::HttpHead& head, const WireRequest& own
   if (target.host == from.host && target.path_prefix == from.path_prefix) return false;
   tried_.redirect = true;
   redirected_ = std::make_unique<Endpoint>(std::move(target));
+  return true;
+}
+
+// Of all that the store might refuse, its words must name the checksum; and not as one that differs
+// from the body's.
+bool Operation::CorrectChecksum(const ErrorBody& error) {
+  if (sent_checksum_ == ChecksumKind::kNone || tried_.checksums >= kChecksumsMax) return false;
+  const auto has = [](std::string_view text, std::string_view word) {
+    const auto same = [](char a, char b) { return (a | 0x20) == b; };
+    return !std::ranges::search(text, word, same).empty();
+  };
+  if (has(error.code, "digest") || has(error.code, "mismatch")) return false;
+  if (!has(error.code, "checksum") && !has(error.message, "checksum")) return false;
+  ++tried_.checksums;
+  OnChecksumRefused(sent_checksum_);
   return true;
 }
 

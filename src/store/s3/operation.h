@@ -1,7 +1,8 @@
 // One S3 request from signing to its callback: the part common to all verbs. Private to s3/.
 //
 // An operation is one attempt. What a refusal teaches is put right inside it, each thing once: the
-// bucket's region, the server's clock, credentials that have expired. It may also ask a question of
+// bucket's region, the server's clock, credentials that have expired, a checksum that the store
+// does not know. It may also ask a question of
 // its own, when an answer leaves open what has happened. Everything else is for the retry layer.
 #pragma once
 
@@ -29,6 +30,8 @@ struct WireRequest {
   uint64_t* body_sent = nullptr;  // see net::HttpRequest, all three
   uint64_t body_hint = 0;
   std::span<const MutableBytes> body_place;
+  // What it is sent with, or speaks of; of a PUT it is computed when that is sent.
+  ChecksumKind checksum = ChecksumKind::kNone;
 };
 
 // The content-encoding that an answer's object is stored with; "" when with none. "aws-chunked"
@@ -58,6 +61,9 @@ class Operation : public net::HttpHandler {
   virtual Status Judge() { return {}; }
   // May turn an error answer into success (then Succeed runs).
   virtual bool Forgives(const net::HttpHead&) { return false; }
+
+  // The store takes no checksum of this kind; Build then chooses another, or none.
+  virtual void OnChecksumRefused(ChecksumKind kind) { core_.RefuseChecksum(kind); }
 
   // A request whose answer tells what `failure` means; asked once. None: it is the result.
   virtual std::optional<WireRequest> Question(const Status& failure) {
@@ -102,6 +108,7 @@ class Operation : public net::HttpHandler {
     bool region_question = false;
     bool diagnosis = false;
     bool question = false;
+    int checksums = 0;
   };
 
   void Launch(ObjectStore::OpId id);
@@ -127,6 +134,7 @@ class Operation : public net::HttpHandler {
   bool Correct(const net::HttpHead& head, const std::string& text);
   bool CorrectRegion(std::string_view told);
   bool FollowRedirect(const net::HttpHead& head, const WireRequest& own);
+  bool CorrectChecksum(const ErrorBody& error);
   bool CorrectClock(const net::HttpHead& head, const ErrorBody& error);
   bool RenewCredentials();
   Status ErrorOf(const net::HttpHead& head, const std::string& text,
@@ -145,6 +153,7 @@ class Operation : public net::HttpHandler {
   int64_t signed_at_ = 0;
   uint64_t signed_epoch_ = 0;  // of the credentials; for CredentialsClient::Invalidate
   int signed_moves_ = 0;       // of the core, when it was signed
+  ChecksumKind sent_checksum_ = ChecksumKind::kNone;
   bool is_error_ = false;      // the answer's status is none of those accepted
   Tried tried_;
   std::unique_ptr<Endpoint> redirected_;  // where a redirect has led to

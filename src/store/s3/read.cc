@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/prefetch.h"
 #include "store/s3/xml.h"
@@ -52,7 +54,9 @@ class Read final : public Operation {
   void OnBody(ByteView piece) override {
     ReadProgress* progress = request_.progress;
     if (progress != nullptr && progress->first_byte != Time{}) progress->bytes += piece.size();
+    if (checksum_) checksum_->Add(piece);
   }
+  Status Judge() override;
   void Succeed(const net::HttpTiming& timing) override;
   void Fail(Status status) override;
 
@@ -68,6 +72,9 @@ class Read final : public Operation {
   bool other_version_ = false;
   std::string encoding_;
   bool size_unknown_ = false;  // a 416 that does not tell it
+  // Of an answer that is the whole object and tells its checksum.
+  std::optional<Checksum> checksum_;
+  std::string told_checksum_;
 };
 
 Result<WireRequest> Read::Build() {
@@ -89,6 +96,10 @@ Result<WireRequest> Read::Build() {
   if (!request_.etag.empty()) {
     wire.headers.emplace_back("if-match", QuotedEtag(request_.etag));
   }
+  // It may be the whole object.
+  if (request_.range.offset == 0 && core_.AsksForChecksums()) {
+    wire.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
+  }
   return wire;
 }
 
@@ -100,6 +111,13 @@ Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
     return DataLoss(fmt::format("content-length {} for a range of {} bytes", head.content_length,
                                 result_.bytes));
   }
+  checksum_.reset();
+  if (result_.bytes == result_.object_size && core_.AsksForChecksums()) {
+    if (std::optional<ToldChecksum> told = FullObjectChecksum(head)) {
+      checksum_.emplace(told->kind);
+      told_checksum_ = std::move(told->text);
+    }
+  }
   if (request_.progress != nullptr) *request_.progress = {core_.transport.executor().Now(), 0};
   net::BodyTarget target;
   uint64_t left = result_.bytes;
@@ -109,6 +127,15 @@ Result<net::BodyTarget> Read::OnAccepted(const net::HttpHead& head) {
     left -= n;
   }
   return target;
+}
+
+Status Read::Judge() {
+  if (!checksum_) return {};
+  const std::string found = checksum_->Text();
+  if (found == told_checksum_) return {};
+  return DataLoss(fmt::format("the object's {} is {} by the answer's head, that of its bytes is {}",
+                              ChecksumName(checksum_->kind()), Printable(told_checksum_, 40),
+                              found));
 }
 
 Status Read::CheckVersion(const net::HttpHead& head) {

@@ -195,6 +195,7 @@ class Put final : public OnceOnly<PutRequest> {
   using OnceOnly::OnceOnly;
   Result<WireRequest> Build() override {
     FB_ASSIGN_OR_RETURN(WireRequest wire, OfKey("PUT"));
+    wire.checksum = core_.checksum();
     wire.body = request_.body;
     wire.body_sent = SentCounter();
     wire.headers.emplace_back("content-type", request_.content_type);
@@ -226,8 +227,9 @@ class CreateUpload final : public TextOperation<UploadRequest, std::string> {
     if (!request_.write_id.empty()) {
       wire.headers.emplace_back(kWriteIdHeader, request_.write_id);
     }
-    if (core_.SendsChecksums()) {
-      wire.headers.emplace_back("x-amz-checksum-algorithm", "CRC64NVME");
+    wire.checksum = checksum_ = core_.checksum();
+    if (checksum_ != ChecksumKind::kNone) {
+      wire.headers.emplace_back("x-amz-checksum-algorithm", ChecksumName(checksum_));
       wire.headers.emplace_back("x-amz-checksum-type", "FULL_OBJECT");
     }
     return wire;
@@ -235,8 +237,11 @@ class CreateUpload final : public TextOperation<UploadRequest, std::string> {
   Result<std::string> Parse() override {
     FB_ASSIGN_OR_RETURN(std::string id, ParseUploadId(text_));
     if (!request_.write_id.empty()) core_.uploads.Keep(id, request_.write_id);
+    const bool none = checksum_ == ChecksumKind::kNone;
+    core_.upload_checksums.Keep(id, none ? "none" : std::string(ChecksumName(checksum_)));
     return id;
   }
+  ChecksumKind checksum_ = ChecksumKind::kNone;
 };
 
 class PutPart final : public TextOperation<PartRequest, PutResult> {
@@ -249,6 +254,7 @@ class PutPart final : public TextOperation<PartRequest, PutResult> {
     }
     wire.query = {{"partNumber", fmt::format("{}", request_.part_number)},
                   {"uploadId", request_.upload_id}};
+    wire.checksum = core_.ChecksumOfUpload(request_.upload_id);
     wire.body = request_.body;
     wire.body_sent = SentCounter();
     return wire;
@@ -256,6 +262,10 @@ class PutPart final : public TextOperation<PartRequest, PutResult> {
   Result<PutResult> Parse() override {
     FB_ASSIGN_OR_RETURN(std::string etag, EtagHeader());
     return Written(std::move(etag));
+  }
+  // It was created for one kind: no other would do.
+  void OnChecksumRefused(ChecksumKind) override {
+    core_.upload_checksums.Keep(request_.upload_id, "none");
   }
 };
 
