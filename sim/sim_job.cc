@@ -17,7 +17,7 @@ class PatternDecoder : public feed::SampleDecoder {
   explicit PatternDecoder(const PatternDataset& dataset) : dataset_(dataset) {}
 
   Status Decode(const feed::SamplePlan& plan, size_t unit, const feed::UnitBytes& bytes,
-                std::span<const feed::RowTarget> rows, size_t* bad_row) override {
+                const feed::RowTargets& rows, size_t* bad_row) override {
     const auto& samples = *static_cast<const std::vector<uint64_t>*>(plan.detail.get());
     const size_t first_row = plan.units[unit].first_row;
     for (size_t row = 0; row < rows.size(); ++row) {

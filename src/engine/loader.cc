@@ -131,6 +131,8 @@ class RunLoader : public Loader {
   Status ChangeOrder(order::RunSpec spec);
   // The whole global batch was handed out.
   void Advance(uint64_t global_samples);
+  void NotePosition(uint64_t global_samples);
+  bool IsAll(const feed::ReadyGroup& group, const order::BatchSlice& slice) const;
   void AddContent(const feed::ReadyGroup& group, const order::BatchSlice& slice);
   std::string ContentText() const;
 
@@ -211,6 +213,9 @@ Status RunLoader::SetBudget() {
   pipeline_options_.memory_tier_bytes = memory.kept;
   for (const engine::OpenedSource& source : sources_) {
     if (source.tables != nullptr) source.tables->KeepDecoded(memory.decoded);
+    if (source.tables != nullptr && options_.order.shuffle == ShuffleKind::kNone) {
+      source.tables->ExpectInOrder();
+    }
     if (source.records != nullptr) source.records->kept().SetLimit(memory.prepared);
   }
   pipeline_options_.memory_bytes = memory.in_work;
@@ -375,10 +380,22 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
     return failed;
   }
   if (options_.content_digest) AddContent(*group, *slice);
-  Advance(group->global_samples);
+  if (IsAll(*group, *slice)) {
+    const auto samples = std::span<const int64_t>(group->samples);
+    digest_.AddEach(samples.first(slice->global_samples), epoch_);
+    NotePosition(slice->global_samples);
+  } else {
+    Advance(group->global_samples);
+  }
   for (const uint64_t skip : group->skipped) skips_.push_back(static_cast<int64_t>(skip));
   replaced_.insert(group->replaced.begin(), group->replaced.end());
   return std::optional<Batch>(MakeBatch(*std::move(group)));
+}
+
+// Whether the group's samples are the whole global batch's, as the order has them.
+bool RunLoader::IsAll(const feed::ReadyGroup& group, const order::BatchSlice& slice) const {
+  return !plan_.external && order_->natural() && slice.offset == 0 &&
+         slice.rows >= slice.global_samples && group.skipped.empty();
 }
 
 void RunLoader::Advance(uint64_t global_samples) {
@@ -393,6 +410,10 @@ void RunLoader::Advance(uint64_t global_samples) {
       for (const order::Place& place : places_) digest_.Add(place);
     }
   }
+  NotePosition(global_samples);
+}
+
+void RunLoader::NotePosition(uint64_t global_samples) {
   position_ += global_samples;
   ++step_;
   if (options_.digest_log_steps > 0 && step_ % options_.digest_log_steps == 0) {

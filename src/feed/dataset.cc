@@ -1,11 +1,20 @@
 #include "feed/dataset.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/assert.h"
 #include "feed/batch_layout.h"
 
 namespace forebay::feed {
 
 MutableBytes RowTarget::array(size_t i) const { return layout->RowOf(block, i, row); }
+
+bool RowTargets::in_one_block() const {
+  return std::ranges::all_of(listed_, [&](const RowTarget& target) {
+    return target.layout == listed_[0].layout && target.block == listed_[0].block;
+  });
+}
 
 uint64_t Dataset::OutputBytesMax(uint64_t rows) const {
   for (const SampleArray& array : arrays()) FB_ASSERT(!array.ragged());
@@ -16,6 +25,26 @@ std::vector<std::vector<uint32_t>> Dataset::Together(std::span<const uint64_t> s
   std::vector<std::vector<uint32_t>> groups(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) groups[i] = {static_cast<uint32_t>(i)};
   return groups;
+}
+
+std::vector<Dataset::Planned> Dataset::PlanBatch(std::span<const uint64_t> samples,
+                                                 uint64_t gap_bytes) const {
+  std::vector<Planned> all;
+  for (std::vector<uint32_t>& group : Together(samples)) {
+    std::vector<uint64_t> own;
+    own.reserve(group.size());
+    for (const uint32_t row : group) own.push_back(samples[row]);
+    Planned planned;
+    Result<SamplePlan> plan = PlanTogether(own, gap_bytes, &planned.bad_row);
+    if (plan.ok()) {
+      planned.plan = *std::move(plan);
+    } else {
+      planned.status = std::move(plan).status();
+    }
+    if (group.size() < samples.size()) planned.rows = std::move(group);
+    all.push_back(std::move(planned));
+  }
+  return all;
 }
 
 Result<SamplePlan> Dataset::PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,

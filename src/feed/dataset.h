@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -66,6 +67,47 @@ struct RowTarget {
   MutableBytes array(size_t i) const;  // of Dataset::arrays()
 };
 
+// Where the rows of one unit go: each by itself, or rows of one batch. Points into what made it.
+class RowTargets {
+ public:
+  // Of a batch's rows: what all have in common, the samples of all its rows, and which of them
+  // these are (none: `count` from `first` on).
+  struct OfBatch {
+    RowTarget common;
+    std::span<const uint64_t> samples;
+    std::span<const uint32_t> rows;
+    uint64_t first = 0;
+    size_t count = 0;
+  };
+  RowTargets() = default;
+  RowTargets(std::vector<RowTarget> listed)  // NOLINT(google-explicit-constructor)
+      : listed_(std::move(listed)), count_(listed_.size()), is_listed_(true) {}
+  explicit RowTargets(const OfBatch& batch) : batch_(batch), count_(batch.count) {}
+
+  size_t size() const { return count_; }
+  RowTarget operator[](size_t i) const {
+    if (is_listed_) return listed_[i];
+    RowTarget target = batch_.common;
+    target.row = RowOf(i);
+    target.identity.sample = batch_.samples[target.row];
+    return target;
+  }
+  uint64_t RowOf(size_t i) const {
+    if (is_listed_) return listed_[i].row;
+    return batch_.rows.empty() ? batch_.first + i : batch_.rows[i];
+  }
+  // Whether all go into one batch's block.
+  bool in_one_block() const;
+  // Whether they are rows of one block that follow one another.
+  bool follow() const { return !is_listed_ && batch_.rows.empty(); }
+
+ private:
+  std::vector<RowTarget> listed_;
+  OfBatch batch_;
+  size_t count_ = 0;
+  bool is_listed_ = false;
+};
+
 // One per decode worker: scratch and open decoders. Not thread-safe.
 class SampleDecoder {
  public:
@@ -73,7 +115,7 @@ class SampleDecoder {
   // Writes the unit's arrays; `rows`: those of the unit. A pure function of its arguments. After an
   // error `bad_row` says of which of `rows` it is.
   virtual Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                        std::span<const RowTarget> rows, size_t* bad_row) = 0;
+                        const RowTargets& rows, size_t* bad_row) = 0;
 };
 
 // Immutable, shared by threads.
@@ -88,6 +130,15 @@ class Dataset {
   // Together sorts a batch's samples (their indices in `samples`) into those that are, each once.
   virtual bool plans_together() const { return false; }
   virtual std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const;
+  // As Together and PlanTogether, of a whole batch.
+  struct Planned {
+    std::vector<uint32_t> rows;  // indices in `samples`, growing; none: all
+    SamplePlan plan;
+    Status status;       // not OK: there is no plan
+    size_t bad_row = 0;  // of `rows`
+  };
+  virtual std::vector<Planned> PlanBatch(std::span<const uint64_t> samples,
+                                         uint64_t gap_bytes) const;
   // After an error `bad_row` says of which sample it is.
   virtual Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
                                           size_t* bad_row) const;

@@ -146,19 +146,33 @@ void Feeder::StartItem(plan::PlanItem planned) {
     budget_.ForceReserve(NewRawBytes(slot.item));
   }
   HoldRaw(slot);
-  for (const SampleRow& row : slot.work->rows) slot.group->ready.pads[row.row] = row.pad;
+  const SampleRows& rows = slot.work->rows;
+  for (size_t i = 0; !rows.stretch() && i < rows.size(); ++i) {  // no stretch has pads
+    const SampleRow row = rows[i];
+    slot.group->ready.pads[row.row] = row.pad;
+  }
   const auto priority = static_cast<store::Priority>(planned.urgency);
   slot.demanded = priority == store::Priority::kDemand;
   Begin(slot, priority);
 }
 
+void Feeder::NoteSamples(const SampleRows& rows, ReadyGroup& ready) {
+  if (const Stretch* stretch = rows.stretch(); stretch && rows.picked().empty()) {
+    std::memcpy(ready.samples.data(), stretch->samples.data(),
+                stretch->samples.size() * sizeof(uint64_t));
+    return;
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const SampleRow row = rows[i];
+    ready.samples[row.row] = static_cast<int64_t>(row.place.sample);
+    ready.sources[row.row] = static_cast<int32_t>(row.place.source);
+  }
+}
+
 // From a planned sample to its fetch; also for a substitute in the same slot.
 void Feeder::Begin(Slot& slot, store::Priority priority) {
   const SampleWork& work = *slot.work;
-  for (const SampleRow& row : work.rows) {
-    slot.group->ready.samples[row.row] = static_cast<int64_t>(row.place.sample);
-    slot.group->ready.sources[row.row] = static_cast<int32_t>(row.place.source);
-  }
+  NoteSamples(work.rows, slot.group->ready);
   slot.asked = coordinator_.Now();
   slot.status = work.plan_status;
   slot.bad_row = work.plan_bad_row;
@@ -248,12 +262,25 @@ void Feeder::StartUnit(Slot& slot, size_t unit) {
 
 // Holds what the rows point into: the group may be dropped while the job runs.
 Feeder::Targets Feeder::TargetsOf(const Slot& slot, const DecodeUnit& unit) const {
-  Targets targets;
-  targets.rows.reserve(unit.row_count);
   const ReadyGroup& ready = slot.group->ready;
-  targets.keep = {ready.block, slot.work->layout, slot.group->late};
+  Targets targets{{}, {ready.block, slot.work->layout, slot.group->late}};
+  if (const Stretch* stretch = slot.work->rows.stretch()) {  // none of them is a substitute
+    const std::span<const uint32_t> picked = slot.work->rows.picked();
+    targets.rows = RowTargets(RowTargets::OfBatch{
+        .common = {.identity = {.seed = sampler_.seed(), .epoch = stretch->epoch},
+                   .block = ready.block.get(),
+                   .layout = slot.work->layout.get(),
+                   .late = slot.group->late.get()},
+        .samples = stretch->samples,
+        .rows = picked.empty() ? picked : picked.subspan(unit.first_row, unit.row_count),
+        .first = unit.first_row,
+        .count = unit.row_count});
+    return targets;
+  }
+  std::vector<RowTarget> listed;
+  listed.reserve(unit.row_count);
   for (size_t i = unit.first_row; i < unit.first_row + unit.row_count; ++i) {
-    const SampleRow& row = slot.work->rows[i];
+    const SampleRow row = slot.work->rows[i];
     RowTarget target{.identity = {.seed = sampler_.seed(),
                                   .epoch = row.place.source_epoch,
                                   .sample = row.place.sample,
@@ -271,8 +298,9 @@ Feeder::Targets Feeder::TargetsOf(const Slot& slot, const DecodeUnit& unit) cons
       targets.keep.push_back(aside->second.block);
       targets.keep.push_back(aside->second.layout);
     }
-    targets.rows.push_back(target);
+    listed.push_back(target);
   }
+  targets.rows = RowTargets(std::move(listed));
   return targets;
 }
 
@@ -371,7 +399,7 @@ void Feeder::FinishIfOver(Slot& slot) {
 
 // A pure function names the substitute, so that ranks stay in step and a rewind repeats it.
 bool Feeder::TrySubstitute(Slot& slot) {
-  const SampleRow& bad = slot.work->rows[slot.bad_row];
+  const SampleRow bad = slot.work->rows[slot.bad_row];
   const uint64_t sample = bad.sample;
   if (!IsBadSample(slot.status.code()) || bad.attempt >= kSubstitutesMax) return false;
   // The allowance is of different samples: one that is met again, in another epoch, is no news.

@@ -156,9 +156,10 @@ class Feeder : public fetch::FetchSink {
   void StartUnit(Slot& slot, size_t unit);
   void TakeStarted(Slot& slot, const fetch::Fetcher::Started& started);
   struct Targets {
-    std::vector<RowTarget> rows;
+    RowTargets rows;
     std::vector<std::shared_ptr<const void>> keep;
   };
+  static void NoteSamples(const SampleRows& rows, ReadyGroup& ready);
   Targets TargetsOf(const Slot& slot, const DecodeUnit& unit) const;
   void PlaceSubstitute(Slot& slot, size_t of_work);
   void LayOutAnew(Group& group);

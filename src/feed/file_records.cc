@@ -16,7 +16,7 @@ static_assert(kExtentBytes % kSlabBytes == 0);
 
 class CopyDecoder : public SampleDecoder {
  public:
-  Status Decode(const SamplePlan&, size_t, const UnitBytes& bytes, std::span<const RowTarget> rows,
+  Status Decode(const SamplePlan&, size_t, const UnitBytes& bytes, const RowTargets& rows,
                 size_t*) override {
     const ByteRange range = bytes.extents[0].range;
     bytes.buffers[0]->CopyOut(0, rows[0].array(0).subspan(range.offset, range.size()));

@@ -51,8 +51,8 @@ class MixedDataset::Decoder : public SampleDecoder {
  public:
   explicit Decoder(const MixedDataset& mixed) : mixed_(mixed), of_part_(mixed.parts_.size()) {}
 
-  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const RowTarget> rows, size_t* bad_row) override {
+  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes, const RowTargets& rows,
+                size_t* bad_row) override {
     const auto& of = *static_cast<const PartPlan*>(plan.detail.get());
     auto& decoder = of_part_[of.part];
     if (!decoder) {

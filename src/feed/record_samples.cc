@@ -96,8 +96,8 @@ class RecordSamples::Decoder : public SampleDecoder {
         fields_(samples.fields_->fields().size()),
         inputs_(samples.columns_.size()) {}
 
-  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const RowTarget> rows, size_t* bad_row) override {
+  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes, const RowTargets& rows,
+                size_t* bad_row) override {
     const auto& records = *static_cast<const std::vector<RowRecord>*>(plan.detail.get());
     const size_t first = plan.units[unit].first_row;
     for (size_t i = 0; i < rows.size(); ++i) {

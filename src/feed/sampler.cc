@@ -59,8 +59,9 @@ Result<std::optional<plan::WorkItem>> Sampler::Next() {
     planned_.pop_front();
   } else {
     auto work = NewWork();
-    work->rows.push_back(PlaceRow(row_));
-    item = Finish(std::move(work));
+    work->rows = SampleRows({PlaceRow(row_)});
+    Plan(*work);
+    item = ItemOf(std::move(work));
     item->starts_group = row_ == 0;
     item->ends_group = row_ + 1 == rows;
   }
@@ -82,26 +83,44 @@ void Sampler::OpenBatch(uint64_t rows) {
 }
 
 void Sampler::PlanBatch(uint64_t rows) {
-  const std::vector<SampleRow> placed = PlaceRows(rows);
-  std::vector<uint64_t> samples;
-  samples.reserve(rows);
-  for (const SampleRow& row : placed) samples.push_back(row.sample);
+  const std::shared_ptr<const Stretch> stretch = PlaceStretch(rows);
+  std::vector<SampleRow> placed;
+  std::vector<uint64_t> of_placed;
+  if (!stretch) {
+    placed = PlaceRows(rows);
+    of_placed.reserve(rows);
+    for (const SampleRow& row : placed) of_placed.push_back(row.sample);
+  }
+  const std::span<const uint64_t> samples = stretch ? stretch->samples : of_placed;
   std::vector<std::shared_ptr<SampleWork>> works;
-  for (const std::vector<uint32_t>& group : dataset_.Together(samples)) {
-    works.push_back(NewWork());
-    if (group.size() == placed.size()) {
-      works.back()->rows = placed;
+  for (Dataset::Planned& planned : dataset_.PlanBatch(samples, options_.gap_bytes)) {
+    std::shared_ptr<SampleWork> work = NewWork();
+    if (stretch) {
+      work->rows = SampleRows(stretch, std::move(planned.rows));
+    } else if (planned.rows.empty()) {
+      work->rows = SampleRows(placed);
     } else {
-      works.back()->rows.reserve(group.size());
-      for (const uint32_t row : group) works.back()->rows.push_back(placed[row]);
+      std::vector<SampleRow> own;
+      own.reserve(planned.rows.size());
+      for (const uint32_t row : planned.rows) own.push_back(placed[row]);
+      work->rows = SampleRows(std::move(own));
     }
-    planned_.push_back(Finish(works.back()));
+    work->plan = std::move(planned.plan);
+    work->plan_status = std::move(planned.status);
+    work->plan_bad_row = planned.bad_row;
+    works.push_back(work);
+    planned_.push_back(ItemOf(std::move(work)));
   }
   planned_.front().starts_group = planned_.back().ends_group = true;
-  if (!ragged_) return;
+  if (ragged_) SetRaggedLayout(works);
+}
+
+// Where samples differ in size: of what could not be planned nothing is known.
+void Sampler::SetRaggedLayout(const std::vector<std::shared_ptr<SampleWork>>& works) {
+  const uint64_t rows = works.front()->batch_rows;
   const auto ragged =
       static_cast<size_t>(std::ranges::count_if(dataset_.arrays(), &SampleArray::ragged));
-  std::vector<uint64_t> bytes(rows * ragged);  // of what could not be planned: nothing
+  std::vector<uint64_t> bytes(rows * ragged);
   for (const std::shared_ptr<SampleWork>& work : works) {
     const std::vector<uint64_t>& sizes = work->plan.ragged_bytes;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -193,29 +212,42 @@ std::vector<SampleRow> Sampler::PlaceRows(uint64_t rows) {
   return placed;
 }
 
-// From places in a batch to what has to be fetched for them.
-plan::WorkItem Sampler::Finish(std::shared_ptr<SampleWork> work) const {
+// The batch as the order has it, without a structure for each row; null where that is not all that
+// there is to say of them.
+std::shared_ptr<const Stretch> Sampler::PlaceStretch(uint64_t rows) {
+  if (options_.external || !order_.natural() || options_.first_of_source[0] != 0) return nullptr;
+  if (slice_->offset + rows > slice_->global_samples) return nullptr;  // some are pads
+  auto stretch = std::make_shared<Stretch>();
+  stretch->epoch = epoch_;
+  stretch->position = slice_->first_position + slice_->offset;
+  stretch->samples.resize(rows);
+  order_.SamplesAt(epoch_, stretch->position, stretch->samples);
+  return stretch;
+}
+
+// Of a work that is planned.
+plan::WorkItem Sampler::ItemOf(std::shared_ptr<SampleWork> work) const {
   plan::WorkItem item;
   if (!ragged_) {
     work->layout = layout_;
     item.group_output_bytes = layout_->bytes();
   }
-  Plan(*work, item);
+  item.extents = work->plan.extents;
   item.work = std::move(work);
   return item;
 }
 
-void Sampler::Plan(SampleWork& work, plan::WorkItem& item) const {
+// From places in a batch to what has to be fetched for them.
+void Sampler::Plan(SampleWork& work) const {
   std::vector<uint64_t> samples;
   samples.reserve(work.rows.size());
-  for (const SampleRow& row : work.rows) samples.push_back(row.sample);
+  for (size_t i = 0; i < work.rows.size(); ++i) samples.push_back(work.rows[i].sample);
   Result<SamplePlan> plan = dataset_.PlanTogether(samples, options_.gap_bytes, &work.plan_bad_row);
   if (!plan.ok()) {
     work.plan_status = std::move(plan).status();
     return;
   }
   work.plan = *std::move(plan);
-  item.extents = work.plan.extents;
 }
 
 uint64_t Sampler::NextUse(const SampleWork& work) {
@@ -231,12 +263,14 @@ plan::WorkItem Sampler::Substitute(const SampleWork& bad, size_t bad_row) {
   auto work = std::make_shared<SampleWork>(bad);
   work->plan_status = {};
   work->plan = {};
-  SampleRow& row = work->rows[bad_row];
+  SampleRow row = work->rows[bad_row];
   ++row.attempt;
   row.place = order_.SubstituteFor(row.place, work->epoch, row.position, row.attempt);
   row.sample = SampleOf(row.place);
+  work->rows.Replace(bad_row, row);
+  Plan(*work);
   plan::WorkItem item;
-  Plan(*work, item);
+  item.extents = work->plan.extents;
   item.work = std::move(work);
   return item;
 }

@@ -10,25 +10,16 @@
 
 #include "feed/batch_layout.h"
 #include "feed/dataset.h"
+#include "feed/sample_rows.h"
 #include "order/run_order.h"
 #include "order/slicing.h"
 #include "plan/schedule_source.h"
 
 namespace forebay::feed {
 
-// A sample in its batch.
-struct SampleRow {
-  uint64_t sample = 0;    // of the data set, all its sources numbered through
-  order::Place place;     // which source's sample that is
-  uint64_t position = 0;  // in the epoch, over all ranks
-  uint64_t row = 0;       // in the batch
-  bool pad = false;
-  uint64_t attempt = 0;  // > 0: a substitute for a bad sample
-};
-
 // What the sampler attaches to an item: a sample, or several that are planned together.
 struct SampleWork : plan::Work {
-  std::vector<SampleRow> rows;  // at least one
+  SampleRows rows;  // at least one
   uint64_t epoch = 0;
   uint64_t batch_rows = 0;                    // of the batch
   uint64_t batch_position = 0;                // of the whole global batch
@@ -81,9 +72,11 @@ class Sampler : public plan::ScheduleSource {
   std::shared_ptr<SampleWork> NewWork() const;  // of this batch, without rows
   SampleRow PlaceRow(uint64_t row);
   std::vector<SampleRow> PlaceRows(uint64_t rows);
-  plan::WorkItem Finish(std::shared_ptr<SampleWork> work) const;
+  std::shared_ptr<const Stretch> PlaceStretch(uint64_t rows);
+  plan::WorkItem ItemOf(std::shared_ptr<SampleWork> work) const;
   void PlanBatch(uint64_t rows);
-  void Plan(SampleWork& work, plan::WorkItem& item) const;
+  void SetRaggedLayout(const std::vector<std::shared_ptr<SampleWork>>& works);
+  void Plan(SampleWork& work) const;
   uint64_t SampleOf(const order::Place& place) const {
     return options_.first_of_source[place.source] + place.sample;
   }

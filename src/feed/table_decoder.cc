@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -16,60 +17,47 @@ using format::ParquetValues;
 
 // A row's value; `row`: of the row group. `width`: 0 where they differ in size.
 ByteView ValueOf(const DecodedPiece& piece, size_t leaf, uint32_t width, uint64_t row) {
+  if (width > 0) return {piece.At(leaf, width, row), width};
   const DecodedColumn& column = piece.columns[leaf];
-  if (width > 0) {
-    const uint64_t at = (row - piece.first_row) * piece.row_bytes + column.in_row;
-    return ByteView(piece.rows).subspan(at, width);
-  }
   const ParquetValues& values = column.values;
   const uint64_t i = row - column.first_row;
   return ByteView(values.values)
       .subspan(values.offsets[i], values.offsets[i + 1] - values.offsets[i]);
 }
 
-// Rows of pieces: where they lie.
-struct Wanted {
-  std::span<const std::shared_ptr<const DecodedPiece>> pieces;
-  std::span<const uint32_t> piece_of;
-  std::span<const uint64_t> rows;
-  const DecodedColumn& ColumnOf(size_t i, size_t leaf) const {
-    return pieces[piece_of[i]]->columns[leaf];
-  }
-};
-
 // A column on its way from pieces' rows to an array of one batch's block.
 struct Lane {
-  uint32_t in_row = 0;
+  size_t leaf = 0;
   uint32_t width = 0;
   std::byte* to = nullptr;
 };
 
-void CopyValue(const Lane& lane, const std::byte* row, uint64_t target) {
-  std::byte* to = lane.to + target * lane.width;
-  const std::byte* from = row + lane.in_row;
-  switch (lane.width) {
-    case 1:
-      *to = *from;
-      return;
-    case 2:
-      std::memcpy(to, from, 2);
-      return;
-    case 4:
-      std::memcpy(to, from, 4);
-      return;
-    case 8:
-      std::memcpy(to, from, 8);
-      return;
-    default:
-      std::memcpy(to, from, lane.width);
+template <size_t width>
+void Gather(std::span<const std::byte* const> rows, uint32_t in_row, const uint64_t* targets,
+            std::byte* to) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(to + targets[i] * width, rows[i] + in_row, width);
   }
 }
 
-// Whether all go into one batch's block.
-bool OneBlock(std::span<const RowTarget> targets) {
-  return std::ranges::all_of(targets, [&](const RowTarget& target) {
-    return target.layout == targets[0].layout && target.block == targets[0].block;
-  });
+// From where rows begin to the rows of an array that `targets` names.
+void GatherAny(std::span<const std::byte* const> rows, uint32_t in_row, uint32_t width,
+               const uint64_t* targets, std::byte* to) {
+  switch (width) {
+    case 1:
+      return Gather<1>(rows, in_row, targets, to);
+    case 2:
+      return Gather<2>(rows, in_row, targets, to);
+    case 4:
+      return Gather<4>(rows, in_row, targets, to);
+    case 8:
+      return Gather<8>(rows, in_row, targets, to);
+    default:
+      break;
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(to + targets[i] * width, rows[i] + in_row, width);
+  }
 }
 
 }  // namespace
@@ -82,13 +70,13 @@ class TableSamples::Decoder : public SampleDecoder {
         fields_(samples.inputs_.size()) {}
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const RowTarget> targets, size_t* bad_row) override {
+                const RowTargets& targets, size_t* bad_row) override {
     *bad_row = 0;
     const Rows& rows = *static_cast<const Rows*>(plan.detail.get());
     const size_t first = plan.units[unit].first_row;
     FB_RETURN_IF_ERROR(OpenPieces(rows, first, targets.size(), bytes, bad_row));
-    const Wanted wanted{pieces_, std::span(rows.part_of).subspan(first, targets.size()),
-                        std::span(rows.rows).subspan(first, targets.size())};
+    const Wanted wanted{pieces_, rows.parts, std::span(rows.part_of).subspan(first, targets.size()),
+                        std::span(rows.samples).subspan(first, targets.size()), rows.follow};
     Status status = Deliver(wanted, targets, bad_row);
     if (samples_.late_) {
       for (auto& piece : pieces_) targets[0].late->Keep(std::move(piece));
@@ -98,6 +86,19 @@ class TableSamples::Decoder : public SampleDecoder {
   }
 
  private:
+  // Rows of pieces: where they lie.
+  struct Wanted {
+    std::span<const std::shared_ptr<const DecodedPiece>> pieces;
+    std::span<const Part> parts;
+    std::span<const uint32_t> part_of;
+    std::span<const uint64_t> samples;
+    bool follow = false;
+    size_t size() const { return samples.size(); }
+    const DecodedPiece& PieceOf(size_t i) const { return *pieces[part_of[i]]; }
+    // Of the row group.
+    uint64_t RowOf(size_t i) const { return samples[i] - parts[part_of[i]].group_first; }
+  };
+
   // Sets pieces_.
   Status OpenPieces(const Rows& rows, size_t first, size_t count, const UnitBytes& bytes,
                     size_t* bad_row) {
@@ -107,9 +108,10 @@ class TableSamples::Decoder : public SampleDecoder {
       if (pieces_.back()) continue;
       const size_t number = rows.parts[part].piece;
       const auto decode = [&](size_t leaf, DecodedColumn* out) {
-        return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, out);
+        return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, pages_, out);
       };
       const auto finish = [&](DecodedPiece* whole) {
+        if (samples_.in_order_) return;
         const TablePiece& of = samples_.table_[number];
         whole->LayOutRows(of.first_row, of.rows, samples_.widths_);
       };
@@ -128,7 +130,7 @@ class TableSamples::Decoder : public SampleDecoder {
     return {};
   }
 
-  Status Deliver(const Wanted& wanted, std::span<const RowTarget> targets, size_t* bad_row) {
+  Status Deliver(const Wanted& wanted, const RowTargets& targets, size_t* bad_row) {
     FB_RETURN_IF_ERROR(CheckNulls(wanted, bad_row));
     return samples_.plain_ ? Copy(wanted, targets) : RunChain(wanted, targets, bad_row);
   }
@@ -139,10 +141,10 @@ class TableSamples::Decoder : public SampleDecoder {
       const bool some = std::ranges::any_of(wanted.pieces, [&](const auto& piece) {
         return piece && !piece->columns[leaf].values.valid.empty();
       });
-      for (size_t i = 0; some && i < wanted.rows.size(); ++i) {
-        const DecodedColumn& column = wanted.ColumnOf(i, leaf);
+      for (size_t i = 0; some && i < wanted.size(); ++i) {
+        const DecodedColumn& column = wanted.PieceOf(i).columns[leaf];
         const std::vector<uint8_t>& valid = column.values.valid;
-        if (valid.empty() || valid[wanted.rows[i] - column.first_row] != 0) continue;
+        if (valid.empty() || valid[wanted.RowOf(i) - column.first_row] != 0) continue;
         *bad_row = i;
         const std::string& name = samples_.leaves_[leaf].name;
         return Status(Code::kDataLoss,
@@ -157,57 +159,96 @@ class TableSamples::Decoder : public SampleDecoder {
   // What an input is in row i.
   ByteView FieldOf(const Wanted& wanted, const Input& input, size_t i) const {
     static constexpr std::byte kTrue{1};
-    const DecodedColumn& column = wanted.ColumnOf(i, input.leaf);
+    const DecodedPiece& piece = wanted.PieceOf(i);
     if (!input.valid) {
-      return ValueOf(*wanted.pieces[wanted.piece_of[i]], input.leaf, samples_.widths_[input.leaf],
-                     wanted.rows[i]);
+      return ValueOf(piece, input.leaf, samples_.widths_[input.leaf], wanted.RowOf(i));
     }
+    const DecodedColumn& column = piece.columns[input.leaf];
     const std::vector<uint8_t>& valid = column.values.valid;
     if (valid.empty()) return {&kTrue, 1};
-    return std::as_bytes(std::span(valid)).subspan(wanted.rows[i] - column.first_row, 1);
+    return std::as_bytes(std::span(valid)).subspan(wanted.RowOf(i) - column.first_row, 1);
   }
 
-  // All rows of one batch's block, row by row: of the values that have one size. Far enough ahead
-  // of its turn a row is asked for, as nobody could have guessed where it lies.
-  void CopyLanes(const Wanted& wanted, std::span<const RowTarget> targets) const {
-    constexpr size_t kAhead = 16;
-    const auto row = [&](size_t i) {
-      const DecodedPiece& piece = *wanted.pieces[wanted.piece_of[i]];
-      return piece.rows.data() + (wanted.rows[i] - piece.first_row) * piece.row_bytes;
-    };
-    for (size_t i = 0; i < targets.size(); ++i) {
-      if (i + kAhead < targets.size()) __builtin_prefetch(row(i + kAhead));
-      const std::byte* from = row(i);
-      for (const Lane& lane : lanes_) CopyValue(lane, from, targets[i].row);
+  // Rows that follow one another, into rows that do: as many at once as lie in one piece.
+  void CopyRuns(const Wanted& wanted, uint64_t target) const {
+    for (size_t i = 0; i < wanted.size();) {
+      const uint32_t part = wanted.part_of[i];
+      size_t end = i + 1;
+      while (end < wanted.size() && wanted.part_of[end] == part) ++end;
+      const DecodedPiece& piece = *wanted.pieces[part];
+      const uint64_t row = wanted.RowOf(i);
+      for (const Lane& lane : lanes_) {
+        const std::byte* from = piece.At(lane.leaf, lane.width, row);
+        std::memcpy(lane.to + (target + i) * lane.width, from, (end - i) * lane.width);
+      }
+      i = end;
+    }
+  }
+
+  // Nobody could have guessed where rows lie: those of a stretch are all asked for before the ones
+  // of the stretch before are copied, column by column.
+  void CopyLanes(const Wanted& wanted, const RowTargets& targets) {
+    places_.clear();
+    for (size_t part = 0; part < wanted.pieces.size(); ++part) {
+      const DecodedPiece* piece = wanted.pieces[part].get();
+      if (piece == nullptr) {
+        places_.emplace_back();
+        continue;
+      }
+      places_.push_back({piece->rows.data(), wanted.parts[part].group_first + piece->first_row,
+                         piece->row_bytes});
+    }
+    size_t ready = 0;
+    for (size_t first = 0; first < wanted.size(); first += kAhead) {
+      const size_t count = std::min(kAhead, wanted.size() - first);
+      for (size_t i = first; i < first + count; ++i) {
+        const PlaceOfRows& place = places_[wanted.part_of[i]];
+        const std::byte* row = place.rows + (wanted.samples[i] - place.first) * place.row_bytes;
+        __builtin_prefetch(row);
+        __builtin_prefetch(row + place.row_bytes - 1);
+        from_[i % from_.size()] = row;
+        to_[i % to_.size()] = targets.RowOf(i);
+      }
+      if (first > 0) CopyStretch(ready, kAhead, wanted);
+      ready = first;
+    }
+    if (wanted.size() > 0) CopyStretch(ready, wanted.size() - ready, wanted);
+  }
+
+  void CopyStretch(size_t first, size_t count, const Wanted& wanted) const {
+    const size_t at = first % from_.size();
+    const DecodedPiece& any = wanted.PieceOf(first);  // rows of all pieces are alike
+    for (const Lane& lane : lanes_) {
+      GatherAny(std::span(from_).subspan(at, count), any.columns[lane.leaf].in_row, lane.width,
+                to_.data() + at, lane.to);
     }
   }
 
   // Whether array `k` is copied by lanes.
-  bool SetLane(const Wanted& wanted, size_t k, const RowTarget& target) {
+  bool SetLane(size_t k, const RowTarget& target) {
     const Input& input = samples_.inputs_[k];
     const uint32_t width = samples_.widths_[input.leaf];
     if (input.valid || width == 0) return false;
-    const auto there =
-        std::ranges::find_if(wanted.pieces, [](const auto& p) { return p != nullptr; });
-    lanes_.push_back(
-        {(*there)->columns[input.leaf].in_row, width, target.block + target.layout->FirstOf(k)});
+    lanes_.push_back({input.leaf, width, target.block + target.layout->FirstOf(k)});
     return true;
   }
 
-  Status Copy(const Wanted& wanted, std::span<const RowTarget> targets) {
-    const bool one_block = OneBlock(targets);
+  Status Copy(const Wanted& wanted, const RowTargets& targets) {
+    const RowTarget first = targets[0];
+    const bool runs = wanted.follow && targets.follow();
+    const bool lanes = samples_.in_order_ ? runs : targets.in_one_block();
     lanes_.clear();
     size_t ragged = 0;
     for (size_t k = 0; k < samples_.arrays_.size(); ++k) {
       const Input& input = samples_.inputs_[k];
       if (samples_.arrays_[k].ragged()) {
         for (size_t i = 0; i < targets.size(); ++i) {
-          targets[i].late->Set(targets[i].row, ragged, FieldOf(wanted, input, i));
+          first.late->Set(targets.RowOf(i), ragged, FieldOf(wanted, input, i));
         }
         ++ragged;
         continue;
       }
-      if (one_block && SetLane(wanted, k, targets[0])) continue;
+      if (lanes && SetLane(k, first)) continue;
       for (size_t i = 0; i < targets.size(); ++i) {
         const ByteView from = FieldOf(wanted, input, i);
         const MutableBytes to = targets[i].array(k);
@@ -215,18 +256,24 @@ class TableSamples::Decoder : public SampleDecoder {
         std::memcpy(to.data(), from.data(), from.size());
       }
     }
-    if (!lanes_.empty()) CopyLanes(wanted, targets);
+    if (lanes_.empty()) return {};
+    if (samples_.in_order_) {
+      CopyRuns(wanted, targets.RowOf(0));
+    } else {
+      CopyLanes(wanted, targets);
+    }
     return {};
   }
 
-  Status RunChain(const Wanted& wanted, std::span<const RowTarget> targets, size_t* bad_row) {
+  Status RunChain(const Wanted& wanted, const RowTargets& targets, size_t* bad_row) {
     for (size_t i = 0; i < targets.size(); ++i) {
       *bad_row = i;
       for (size_t k = 0; k < fields_.size(); ++k) {
         fields_[k] = FieldOf(wanted, samples_.inputs_[k], i);
       }
-      SetOutputs(targets[i]);
-      FB_RETURN_IF_ERROR(worker_->Run(targets[i].identity, fields_, outputs_));
+      const RowTarget target = targets[i];
+      SetOutputs(target);
+      FB_RETURN_IF_ERROR(worker_->Run(target.identity, fields_, outputs_));
     }
     *bad_row = 0;
     return {};
@@ -259,6 +306,17 @@ class TableSamples::Decoder : public SampleDecoder {
   std::unique_ptr<ops::Worker> worker_;
   std::vector<std::shared_ptr<const DecodedPiece>> pieces_;  // of the parts
   std::vector<Lane> lanes_;
+  // Of CopyLanes: where rows of a part lie, and which rows come next: two stretches.
+  struct PlaceOfRows {
+    const std::byte* rows = nullptr;
+    uint64_t first = 0;  // sample
+    uint64_t row_bytes = 0;
+  };
+  static constexpr size_t kAhead = 64;
+  std::vector<PlaceOfRows> places_;
+  std::array<const std::byte*, 2 * kAhead> from_{};
+  std::array<uint64_t, 2 * kAhead> to_{};
+  RawBytes pages_;
   std::vector<ByteView> fields_;  // of the chain
   std::vector<MutableBytes> outputs_;
   std::vector<std::byte> unused_;
@@ -269,12 +327,13 @@ Result<std::unique_ptr<SampleDecoder>> TableSamples::MakeDecoder() const {
 }
 
 Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
-                                DecodedColumn* out) const {
+                                RawBytes& scratch, DecodedColumn* out) const {
   const TableRead& read = piece.reads[leaf];
   const Group& group = groups_[piece.group];
   uint64_t size = 0;
   for (const ByteRange& range : read.ranges) size += range.size();
-  std::vector<std::byte> pages(size);
+  scratch.resize(size);
+  const MutableBytes pages(scratch);
   uint64_t at = 0;
   for (const ByteRange& range : read.ranges) {
     const auto holds = [&](const Extent& extent) {
@@ -285,8 +344,7 @@ Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const Unit
       return Status(Code::kInternal, "pages of a column were not fetched");
     }
     const auto i = static_cast<size_t>(extent - bytes.extents.begin());
-    bytes.buffers[i]->CopyOut(range.offset - extent->range.offset,
-                              MutableBytes(pages).subspan(at, range.size()));
+    bytes.buffers[i]->CopyOut(range.offset - extent->range.offset, pages.subspan(at, range.size()));
     at += range.size();
   }
   out->first_row = read.first_row;

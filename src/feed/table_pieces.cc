@@ -55,13 +55,17 @@ void DecodedPiece::LayOutRows(uint64_t first, uint64_t count, std::span<const ui
     columns[i].in_row = row_bytes;
     row_bytes += widths[i];
   }
-  rows.resize(count * row_bytes);
-  for (const size_t i : order) {
-    DecodedColumn& column = columns[i];
-    const std::byte* from = column.values.values.data() + (first - column.first_row) * widths[i];
-    Place(from, count, widths[i], rows.data() + column.in_row, row_bytes);
-    column.values.values = std::vector<std::byte>();
+  rows.Reset(count * row_bytes);
+  constexpr uint64_t kTile = 1024;  // rows that stay in the cache while all columns are placed
+  for (uint64_t at = 0; at < count; at += kTile) {
+    for (const size_t i : order) {
+      const DecodedColumn& column = columns[i];
+      const uint64_t row = first - column.first_row + at;
+      Place(column.values.values.data() + row * widths[i], std::min(kTile, count - at), widths[i],
+            rows.data() + at * row_bytes + column.in_row, row_bytes);
+    }
   }
+  for (const size_t i : order) columns[i].values.values = RawBytes();
 }
 
 void TablePieces::set_limit(uint64_t bytes) {
@@ -114,6 +118,7 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
     ++work->done;
     if (work->done == columns_ && work->status.ok()) {
       if (finish) {
+        work->piece->rows = std::exchange(spare_, {});
         mutex_.unlock();
         finish(work->piece.get());
         mutex_.lock();
@@ -139,7 +144,7 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
   return std::shared_ptr<const DecodedPiece>(work->piece);
 }
 
-void TablePieces::Keep(uint64_t number, const std::shared_ptr<const DecodedPiece>& piece) {
+void TablePieces::Keep(uint64_t number, const std::shared_ptr<DecodedPiece>& piece) {
   const uint64_t bytes = piece->bytes();
   if (kept_.contains(number) || !MakeRoom(bytes)) return;
   by_use_.push_front(number);
@@ -155,6 +160,7 @@ bool TablePieces::MakeRoom(uint64_t bytes) {
     const auto kept = kept_.find(*it);
     if (kept->second.piece.use_count() > 1) continue;
     used_ -= kept->second.bytes;
+    if (limit_ > 0) spare_ = std::move(kept->second.piece->rows);
     kept_.erase(kept);
     it = by_use_.erase(it);
   }

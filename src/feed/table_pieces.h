@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "forebay/status.h"
 #include "format/parquet.h"
+#include "sys/large_bytes.h"
 
 namespace forebay::feed {
 
@@ -24,14 +25,22 @@ struct DecodedColumn {
   uint32_t in_row = kApart;      // where in a row of the piece
 };
 
-// Some rows of some columns. Values of one size lie row by row, so that a row that is drawn at
-// random is one line of the cache and not one for each column.
+// Some rows of some columns. After LayOutRows values of one size lie row by row, so that a row that
+// is drawn at random is one line of the cache and not one for each column.
 struct DecodedPiece {
   std::vector<DecodedColumn> columns;
-  std::vector<std::byte> rows;
+  sys::LargeBytes rows;
   uint32_t row_bytes = 0;
   uint64_t first_row = 0;  // of the row group
   uint64_t bytes() const;
+  // The value of a column whose values are of `width`, in `row` of the row group.
+  const std::byte* At(size_t column, uint32_t width, uint64_t row) const {
+    const DecodedColumn& of = columns[column];
+    if (of.in_row != DecodedColumn::kApart) {
+      return rows.data() + (row - first_row) * row_bytes + of.in_row;
+    }
+    return of.values.values.data() + (row - of.first_row) * width;
+  }
   // Puts the columns' values of one size into rows: `count` of them, from `first` on, which every
   // column has. `widths`: of each column, 0 where values differ in size.
   void LayOutRows(uint64_t first, uint64_t count, std::span<const uint32_t> widths);
@@ -67,13 +76,13 @@ class TablePieces {
     Status status;
   };
   struct Kept {
-    std::shared_ptr<const DecodedPiece> piece;
+    std::shared_ptr<DecodedPiece> piece;
     uint64_t bytes = 0;
     std::list<uint64_t>::iterator place;
   };
   std::shared_ptr<Work> WorkOn(uint64_t number) FB_REQUIRES(mutex_);
   std::shared_ptr<const DecodedPiece> FindKept(uint64_t number) FB_REQUIRES(mutex_);
-  void Keep(uint64_t number, const std::shared_ptr<const DecodedPiece>& piece) FB_REQUIRES(mutex_);
+  void Keep(uint64_t number, const std::shared_ptr<DecodedPiece>& piece) FB_REQUIRES(mutex_);
   bool MakeRoom(uint64_t bytes) FB_REQUIRES(mutex_);
 
   const size_t columns_;
@@ -84,6 +93,8 @@ class TablePieces {
   std::unordered_map<uint64_t, std::shared_ptr<Work>> works_ FB_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, Kept> kept_ FB_GUARDED_BY(mutex_);
   std::list<uint64_t> by_use_ FB_GUARDED_BY(mutex_);  // the latest first
+  // Of a piece that went, for the next one: memory that was touched is worth more than fresh one.
+  sys::LargeBytes spare_ FB_GUARDED_BY(mutex_);
 };
 
 }  // namespace forebay::feed

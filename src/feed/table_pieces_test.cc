@@ -75,7 +75,9 @@ TEST(DecodedPiece, lays_values_of_one_size_out_row_by_row) {
   piece.LayOutRows(5, 3, widths);
   EXPECT_EQ(piece.row_bytes, 6U);
   std::vector<int> rows;
-  for (const std::byte byte : piece.rows) rows.push_back(static_cast<int>(byte));
+  for (size_t i = 0; i < piece.rows.size(); ++i) {
+    rows.push_back(static_cast<int>(piece.rows.data()[i]));
+  }
   EXPECT_EQ(rows,
             (std::vector<int>{4, 5, 6, 10, 11, 1, 7, 8, 9, 20, 21, 2, 10, 11, 12, 30, 31, 3}));
   EXPECT_EQ(piece.columns[0].in_row, 5U);
@@ -93,7 +95,7 @@ TEST(TablePieces, are_finished_once_before_anyone_sees_them) {
         1, [](size_t, DecodedColumn* out) { return Fill(1, out); },
         [&](DecodedPiece* piece) {
           ++finished;
-          piece->rows.resize(7);
+          piece->rows.Reset(7);
         });
   };
   for (int i = 0; i < 2; ++i) {

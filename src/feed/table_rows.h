@@ -8,13 +8,15 @@ namespace forebay::feed {
 // A piece that some of the rows lie in.
 struct TableSamples::Part {
   size_t piece = 0;
+  uint64_t group_first = 0;  // the sample that is row 0 of its row group, modulo 2^64
   std::shared_ptr<const DecodedPiece> decoded;  // null: it was not yet, when this was planned
 };
 
 struct TableSamples::Rows {
   std::vector<Part> parts;
   std::vector<uint32_t> part_of;  // of each row
-  std::vector<uint64_t> rows;     // of the row group
+  std::vector<uint64_t> samples;  // of each row
+  bool follow = false;            // each sample is the one behind the one before
 };
 
 }  // namespace forebay::feed

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
 #include <utility>
 
 #include "base/assert.h"
@@ -230,30 +229,74 @@ size_t TableSamples::PieceOf(uint64_t sample) const {
   return piece;
 }
 
+TableSamples::Part TableSamples::PartOf(size_t piece) const {
+  return {piece, firsts_[piece] - table_[piece].first_row, pieces_->Find(piece)};
+}
+
+void TableSamples::LocateStretch(Rows& rows) const {
+  const std::vector<uint64_t>& samples = rows.samples;
+  for (size_t i = 0; i < samples.size();) {
+    const size_t piece = PieceOf(samples[i]);
+    const uint64_t count = std::min<uint64_t>(firsts_[piece + 1] - samples[i], samples.size() - i);
+    std::fill_n(rows.part_of.begin() + static_cast<std::ptrdiff_t>(i), count,
+                static_cast<uint32_t>(rows.parts.size()));
+    rows.parts.push_back(PartOf(piece));
+    i += count;
+  }
+}
+
+TableSamples::Rows TableSamples::Locate(std::span<const uint64_t> samples) const {
+  Rows rows;
+  rows.samples.assign(samples.begin(), samples.end());
+  rows.part_of.resize(samples.size());
+  uint64_t breaks = 0;
+  for (size_t i = 1; i < samples.size(); ++i) breaks += samples[i] - samples[i - 1] == 1 ? 0 : 1;
+  rows.follow = breaks == 0;
+  if (rows.follow) {
+    LocateStretch(rows);
+    return rows;
+  }
+  struct Met {
+    size_t piece = ~size_t{0};
+    uint32_t part = 0;
+  };
+  // Never more than half full.
+  std::vector<Met> met(std::bit_ceil(2 * std::min(table_.size(), samples.size())));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const size_t piece = PieceOf(samples[i]);
+    size_t at = piece & (met.size() - 1);
+    while (met[at].piece != piece && met[at].piece != Met().piece) at = (at + 1) & (met.size() - 1);
+    if (met[at].piece != piece) {
+      met[at] = {piece, static_cast<uint32_t>(rows.parts.size())};
+      rows.parts.push_back(PartOf(piece));
+    }
+    rows.part_of[i] = met[at].part;
+  }
+  return rows;
+}
+
 // What is decoded already is one group, whatever it is of; what has to be read is one for each
 // piece.
-std::vector<std::vector<uint32_t>> TableSamples::Together(std::span<const uint64_t> samples) const {
+std::vector<std::vector<uint32_t>> TableSamples::SortOut(const Rows& rows) {
   constexpr uint32_t kNone = ~uint32_t{0};
   std::vector<std::vector<uint32_t>> groups;
-  std::unordered_map<size_t, uint32_t> group_of;
+  std::vector<uint32_t> group_of(rows.parts.size(), kNone);
   uint32_t ready = kNone;  // the group of those that are decoded
-  size_t piece = table_.size();
-  uint32_t group = kNone;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    if (const size_t now = PieceOf(samples[i]); now != piece) {
-      piece = now;
-      const auto [known, added] = group_of.try_emplace(piece, kNone);
-      if (added) {
-        const bool decoded = pieces_->Find(piece) != nullptr;
-        known->second = decoded && ready != kNone ? ready : static_cast<uint32_t>(groups.size());
-        if (known->second == groups.size()) groups.emplace_back();
-        if (decoded) ready = known->second;
-      }
-      group = known->second;
+  for (size_t i = 0; i < rows.part_of.size(); ++i) {
+    uint32_t& group = group_of[rows.part_of[i]];
+    if (group == kNone) {
+      const bool decoded = rows.parts[rows.part_of[i]].decoded != nullptr;
+      group = decoded && ready != kNone ? ready : static_cast<uint32_t>(groups.size());
+      if (group == groups.size()) groups.emplace_back();
+      if (decoded) ready = group;
     }
     groups[group].push_back(static_cast<uint32_t>(i));
   }
   return groups;
+}
+
+std::vector<std::vector<uint32_t>> TableSamples::Together(std::span<const uint64_t> samples) const {
+  return SortOut(Locate(samples));
 }
 
 Result<SamplePlan> TableSamples::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
@@ -261,51 +304,55 @@ Result<SamplePlan> TableSamples::PlanSample(uint64_t sample, uint64_t gap_bytes)
   return PlanTogether({&sample, 1}, gap_bytes, &bad_row);
 }
 
-// What is read for a piece is the same for all its rows, whatever a gap costs now: equal extents
-// are fetched once. Of a piece that is decoded nothing is read.
 Result<SamplePlan> TableSamples::PlanTogether(std::span<const uint64_t> samples, uint64_t,
                                               size_t* bad_row) const {
-  constexpr size_t kUnitRows = 4096;
   *bad_row = 0;
-  SamplePlan plan;
-  auto rows = std::make_shared<Rows>();
-  rows->rows.reserve(samples.size());
-  rows->part_of.reserve(samples.size());
-  std::unordered_map<size_t, uint32_t> part_of;
-  size_t piece = table_.size();
-  uint32_t part = 0;
-  for (const uint64_t sample : samples) {
-    if (const size_t now = PieceOf(sample); now != piece) {
-      piece = now;
-      const auto [known, added] =
-          part_of.try_emplace(piece, static_cast<uint32_t>(rows->parts.size()));
-      part = known->second;
-      if (added) AddPart(piece, rows->parts, plan);
-    }
-    rows->part_of.push_back(part);
-    rows->rows.push_back(table_[piece].first_row + sample - firsts_[piece]);
-  }
-  if (!plan.extents.empty()) {
-    uint64_t of_pieces = 0;
-    for (const Part& one : rows->parts) of_pieces += one.decoded ? 0 : table_[one.piece].rows;
-    plan.used_bytes = std::max<uint64_t>(plan.used_bytes / of_pieces * samples.size(), 1);
-  }
-  for (size_t first = 0; first < samples.size(); first += kUnitRows) {
-    plan.units.push_back(
-        {0, plan.extents.size(), first, std::min(kUnitRows, samples.size() - first)});
-  }
-  const auto ragged = static_cast<size_t>(std::ranges::count_if(arrays_, &SampleArray::ragged));
-  plan.ragged_bytes.resize(samples.size() * ragged);
-  plan.detail = std::move(rows);
-  return plan;
+  return PlanOf(Locate(samples));
 }
 
-void TableSamples::AddPart(size_t piece, std::vector<Part>& parts, SamplePlan& plan) const {
-  parts.push_back({piece, pieces_->Find(piece)});
-  if (parts.back().decoded) return;
-  const std::vector<Extent>& extents = table_[piece].extents;
-  plan.extents.insert(plan.extents.end(), extents.begin(), extents.end());
-  for (const Extent& extent : extents) plan.used_bytes += extent.range.size();
+std::vector<Dataset::Planned> TableSamples::PlanBatch(std::span<const uint64_t> samples,
+                                                      uint64_t) const {
+  std::vector<Planned> all;
+  Rows rows = Locate(samples);
+  const auto decoded = [](const Part& part) { return part.decoded != nullptr; };
+  if (rows.parts.size() == 1 || std::ranges::all_of(rows.parts, decoded)) {
+    all.push_back({{}, PlanOf(std::move(rows)), {}, 0});
+    return all;
+  }
+  for (std::vector<uint32_t>& group : SortOut(rows)) {
+    std::vector<uint64_t> own;
+    own.reserve(group.size());
+    for (const uint32_t row : group) own.push_back(samples[row]);
+    all.push_back({std::move(group), PlanOf(Locate(own)), {}, 0});
+  }
+  if (all.size() == 1) all.front().rows.clear();
+  return all;
+}
+
+// What is read for a piece is the same for all its rows, whatever a gap costs now: equal extents
+// are fetched once. Of a piece that is decoded nothing is read.
+SamplePlan TableSamples::PlanOf(Rows rows) const {
+  constexpr size_t kUnitRows = 4096;
+  SamplePlan plan;
+  const size_t count = rows.samples.size();
+  uint64_t of_pieces = 0;
+  for (const Part& part : rows.parts) {
+    if (part.decoded) continue;
+    const TablePiece& piece = table_[part.piece];
+    plan.extents.insert(plan.extents.end(), piece.extents.begin(), piece.extents.end());
+    for (const Extent& extent : piece.extents) plan.used_bytes += extent.range.size();
+    of_pieces += piece.rows;
+  }
+  if (of_pieces > 0) {
+    plan.used_bytes = std::max<uint64_t>(plan.used_bytes / of_pieces * count, 1);
+  }
+  for (size_t first = 0; first < count; first += kUnitRows) {
+    plan.units.push_back({0, plan.extents.size(), first, std::min(kUnitRows, count - first)});
+  }
+  const auto ragged = static_cast<size_t>(std::ranges::count_if(arrays_, &SampleArray::ragged));
+  plan.ragged_bytes.resize(count * ragged);
+  plan.detail = std::make_shared<const Rows>(std::move(rows));
+  return plan;
 }
 
 // By the time that an item's turn comes its piece may have been decoded for another.

@@ -37,6 +37,8 @@ class TableSamples : public Dataset {
   std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
   Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
                                   size_t* bad_row) const override;
+  std::vector<Planned> PlanBatch(std::span<const uint64_t> samples,
+                                 uint64_t gap_bytes) const override;
   bool shares_extents() const override { return true; }
   bool Shorten(SamplePlan* plan) const override;
   bool sizes_late() const override { return late_; }
@@ -52,6 +54,8 @@ class TableSamples : public Dataset {
   uint64_t decoded_bytes() const { return decoded_bytes_; }
   // Decoded pieces are kept within this.
   void KeepDecoded(uint64_t bytes) { pieces_->set_limit(bytes); }
+  // Rows come in the catalog's order: columns are kept as they are. Before there is a decoder.
+  void ExpectInOrder() { in_order_ = true; }
   // How many samples there were when the catalog had so many row groups.
   uint64_t RowsOfGroups(uint64_t groups) const;
 
@@ -91,8 +95,12 @@ class TableSamples : public Dataset {
                    const format::ParquetColumn& column) const;
   void MakeSteps();
   size_t PieceOf(uint64_t sample) const;
-  void AddPart(size_t piece, std::vector<Part>& parts, SamplePlan& plan) const;
-  Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
+  Rows Locate(std::span<const uint64_t> samples) const;
+  void LocateStretch(Rows& rows) const;
+  Part PartOf(size_t piece) const;
+  static std::vector<std::vector<uint32_t>> SortOut(const Rows& rows);
+  SamplePlan PlanOf(Rows rows) const;
+  Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes, RawBytes& scratch,
                     DecodedColumn* out) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
@@ -101,6 +109,7 @@ class TableSamples : public Dataset {
   std::vector<Input> inputs_;
   std::shared_ptr<const ops::Chain> chain_;
   bool neighbours_ = false;
+  bool in_order_ = false;
   bool plain_ = false;  // no ops: an output is an input as it is
   bool late_ = false;   // some output differs in size from row to row
   std::vector<SampleArray> arrays_;

@@ -123,8 +123,8 @@ class ClipDecoder : public SampleDecoder {
               const std::vector<media::OutputFormat>& formats)
       : catalog_(std::move(catalog)), decoder_(std::move(decoder)), formats_(formats) {}
 
-  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes,
-                std::span<const RowTarget> rows, size_t*) override {
+  Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes, const RowTargets& rows,
+                size_t*) override {
     const CameraPlan& camera = static_cast<const ClipPlan*>(plan.detail.get())->cameras[unit];
     Status status = DecodeCamera(camera, unit, bytes, rows[0].array(unit));
     if (status.ok()) return status;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/raw_bytes.h"
 #include "format/damage.h"
 #include "format/record.h"
 
@@ -56,7 +57,7 @@ struct ParquetChunk {
 // Of some rows of a chunk: one value for each.
 struct ParquetValues {
   uint64_t rows = 0;
-  std::vector<std::byte> values;  // one after the other; of a null that has a size: zeros
+  RawBytes values;                // one after the other; of a null that has a size: zeros
   std::vector<uint64_t> offsets;  // rows + 1, where they differ in size
   std::vector<uint8_t> valid;     // a row's 0: it is null; empty: none is
   uint64_t bytes() const {

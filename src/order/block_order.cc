@@ -5,12 +5,14 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "order/lanes.h"
 
 namespace forebay::order {
 namespace {
 
 constexpr uint64_t kStreamsKept = 4096;  // windows remembered
 constexpr uint64_t kBlocksKept = 4096;   // of each
+constexpr size_t kFewBlocks = 32;        // of a window: looked at one by one
 
 }  // namespace
 
@@ -93,6 +95,15 @@ const BlockOrder::Window& BlockOrder::WindowAt(const InStream& place, uint64_t w
       const uint64_t rank = kept.first_rank + i;
       kept.blocks.push_back({FirstLaid(rank), table_->FirstOf(blocks_.At(rank))});
     }
+    kept.thresholds.clear();
+    kept.deltas.clear();
+    uint64_t added = 0;
+    for (const Window::Block& block : kept.blocks) {
+      if (kept.blocks.size() > kFewBlocks) break;
+      kept.thresholds.push_back(block.first_laid);
+      kept.deltas.push_back(block.first_sample - block.first_laid - added);
+      added += kept.deltas.back();
+    }
   }
   return kept;
 }
@@ -139,15 +150,15 @@ void BlockOrder::AtEach(uint64_t first, std::span<uint64_t> samples) {
     for (uint64_t i = 0; i < count; ++i) part[i] = place.index - begin + i;
     const Window& window = WindowAt(place, number);
     window.permutation->AtEach(part);
-    for (uint64_t& sample : part) sample = SampleAt(window, place.first + begin + sample);
+    for (uint64_t& sample : part) sample += place.first + begin;
+    SamplesAt(window, part);
     done += count;
   }
 }
 
 // Of a few blocks all are looked at, as nothing can be guessed of where a random place lies.
 const BlockOrder::Window::Block& BlockOrder::Window::Holding(uint64_t laid) const {
-  constexpr size_t kFew = 32;
-  if (blocks.size() > kFew) {
+  if (blocks.size() > kFewBlocks) {
     return *std::prev(std::ranges::upper_bound(blocks, laid, {}, &Block::first_laid));
   }
   size_t after = 0;
@@ -164,6 +175,16 @@ uint64_t BlockOrder::SampleAt(const Window& window, uint64_t laid) const {
   const Window::Block& block =
       table_->uniform() ? blocks[RankOfLaid(laid) - window.first_rank] : window.Holding(laid);
   return block.first_sample + (laid - block.first_laid);
+}
+
+// SampleAt of each.
+void BlockOrder::SamplesAt(const Window& window, std::span<uint64_t> laid) const {
+  size_t done = 0;
+  if (!window.thresholds.empty() && HasLanes()) {
+    done = laid.size() / kLanes * kLanes;
+    AddStepsLanes(window.thresholds, window.deltas, laid.first(done));
+  }
+  for (uint64_t& sample : laid.subspan(done)) sample = SampleAt(window, sample);
 }
 
 uint64_t BlockOrder::PositionOf(uint64_t sample) {

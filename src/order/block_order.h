@@ -60,12 +60,16 @@ class BlockOrder {
       uint64_t first_sample = 0;
     };
     std::vector<Block> blocks;
+    // Of few blocks: what is added to a place in them, from where each begins on; modulo 2^64.
+    std::vector<uint64_t> thresholds;
+    std::vector<uint64_t> deltas;
     const Block& Holding(uint64_t laid) const;
   };
   InStream StreamAt(uint64_t position) const;
   InStream StreamHolding(uint64_t laid) const;  // of a place in the laid-out blocks
   uint64_t PositionIn(const InStream& place) const;
   uint64_t SampleAt(const Window& window, uint64_t laid) const;
+  void SamplesAt(const Window& window, std::span<uint64_t> laid) const;
   const Window& WindowAt(const InStream& place, uint64_t window);
   uint64_t FirstLaid(uint64_t rank) const;  // of the block that was permuted to `rank`
   uint64_t RankOfLaid(uint64_t laid) const;

@@ -7,12 +7,31 @@
 
 namespace forebay::order {
 
-void OrderDigest::Add(const Place& place) {
-  const uint64_t word = DeriveKey(place.sample, static_cast<uint64_t>(place.source) << 40 |
-                                                    (place.source_epoch & 0xffffffffff));
-  low_ = Mix64((low_ ^ word) + 0x9e3779b97f4a7c15ULL);
-  high_ = (high_ ^ word) * 0x94d049bb133111ebULL;
-  high_ ^= high_ >> 31;
+namespace {
+
+uint64_t WordOf(const Place& place) {
+  return DeriveKey(place.sample,
+                   static_cast<uint64_t>(place.source) << 40 | (place.source_epoch & 0xffffffffff));
+}
+
+void Take(uint64_t word, uint64_t& low, uint64_t& high) {
+  low = Mix64((low ^ word) + 0x9e3779b97f4a7c15ULL);
+  high = (high ^ word) * 0x94d049bb133111ebULL;
+  high ^= high >> 31;
+}
+
+}  // namespace
+
+void OrderDigest::Add(const Place& place) { Take(WordOf(place), low_, high_); }
+
+void OrderDigest::AddEach(std::span<const int64_t> samples, uint64_t source_epoch) {
+  uint64_t low = low_;
+  uint64_t high = high_;
+  for (const int64_t sample : samples) {
+    Take(WordOf({0, static_cast<uint64_t>(sample), source_epoch}), low, high);
+  }
+  low_ = low;
+  high_ = high;
 }
 
 std::string OrderDigest::ToHex() const { return fmt::format("{:016x}{:016x}", low_, high_); }

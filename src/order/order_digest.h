@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "order/run_order.h"
@@ -14,6 +15,8 @@ class OrderDigest {
  public:
   OrderDigest() = default;
   void Add(const Place& place);
+  // As Add, of samples of the only source, one after the other.
+  void AddEach(std::span<const int64_t> samples, uint64_t source_epoch);
   // 32 hex digits. From: kInvalidArgument where the text is no digest.
   std::string ToHex() const;
   static Result<OrderDigest> From(const std::string& hex);

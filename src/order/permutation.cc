@@ -6,9 +6,12 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "order/lanes.h"
 
 namespace forebay::order {
 namespace {
+
+constexpr uint64_t kLanesMost = uint64_t{1} << 52;  // samples: exact as doubles
 
 // [0, m) from 64 bits, by a 128-bit multiply instead of a division.
 uint64_t Reduce(uint64_t bits, uint64_t m) {
@@ -78,25 +81,39 @@ uint64_t Permutation::At(uint64_t i) const {
 }
 
 void Permutation::AtEach(std::span<uint64_t> values) const {
-  constexpr size_t kLanes = 4;
+  size_t done = 0;
+  if (table_.empty() && n_ <= kLanesMost && HasLanes()) {
+    done = values.size() / kLanes * kLanes;
+    const auto lanes = values.first(done);
+    for (const uint64_t value : lanes) FB_ASSERT(value < n_);
+    ForwardLanes({a_.divisor(), b_, keys_}, lanes);
+    for (uint64_t& value : lanes) {
+      while (value >= n_) value = Forward(value);
+    }
+  }
+  AtEachOfFew(values.subspan(done));
+}
+
+void Permutation::AtEachOfFew(std::span<uint64_t> values) const {
+  constexpr size_t kFew = 4;
   const uint64_t a = a_.divisor();
   size_t done = 0;
-  for (; table_.empty() && done + kLanes <= values.size(); done += kLanes) {
-    const auto lanes = values.subspan(done).first<kLanes>();
-    std::array<uint64_t, kLanes> left{};
-    std::array<uint64_t, kLanes> right{};
-    for (size_t k = 0; k < kLanes; ++k) {
+  for (; table_.empty() && done + kFew <= values.size(); done += kFew) {
+    const auto lanes = values.subspan(done).first<kFew>();
+    std::array<uint64_t, kFew> left{};
+    std::array<uint64_t, kFew> right{};
+    for (size_t k = 0; k < kFew; ++k) {
       FB_ASSERT(lanes[k] < n_);
       right[k] = a_.Quotient(lanes[k]);
       left[k] = lanes[k] - right[k] * a;
     }
     for (size_t i = 0; i < kRounds; i += 2) {
-      for (size_t k = 0; k < kLanes; ++k) {
+      for (size_t k = 0; k < kFew; ++k) {
         left[k] = AddMod(left[k], Round(right[k], keys_[i], a), a);
         right[k] = AddMod(right[k], Round(left[k], keys_[i + 1], b_), b_);
       }
     }
-    for (size_t k = 0; k < kLanes; ++k) {
+    for (size_t k = 0; k < kFew; ++k) {
       lanes[k] = right[k] * a + left[k];
       while (lanes[k] >= n_) lanes[k] = Forward(lanes[k]);
     }

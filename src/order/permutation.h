@@ -29,6 +29,7 @@ class Permutation {
   static constexpr int kRounds = 6;
   static constexpr uint64_t kTableMax = 256;
 
+  void AtEachOfFew(std::span<uint64_t> values) const;
   uint64_t Forward(uint64_t x) const;
   uint64_t Backward(uint64_t x) const;
 

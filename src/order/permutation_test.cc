@@ -56,6 +56,25 @@ TEST(Permutation, many_at_once_go_where_each_goes) {
   }
 }
 
+TEST(Permutation, many_at_once_go_where_each_goes_where_halves_begin_and_end) {
+  for (const uint64_t root : {17ULL, 1000ULL, 46341ULL, (1ULL << 26) - 1, 1ULL << 26}) {
+    for (const uint64_t n : {root * root, root * root - 1, root * root - root + 1}) {
+      const Permutation permutation(n, DeriveKey(11, n));
+      std::vector<uint64_t> values;
+      for (uint64_t i = 0; i < 300; ++i) {
+        const uint64_t begin = (i % 2 == 0 ? i : root - 1 - i % root) % root * root;
+        for (const uint64_t value : {begin, begin + 1, begin + root - 1, begin + root}) {
+          values.push_back(value % n);
+        }
+      }
+      std::vector<uint64_t> expected;
+      for (const uint64_t value : values) expected.push_back(permutation.At(value));
+      permutation.AtEach(values);
+      ASSERT_EQ(values, expected) << n;
+    }
+  }
+}
+
 TEST(Permutation, holds_at_a_trillion_and_beyond) {
   for (const uint64_t n : {1000000000000ULL, (1ULL << 62) + 1, ~0ULL}) {
     const Permutation permutation(n, 3);

@@ -51,6 +51,12 @@ class RunOrder {
   Place At(uint64_t epoch, uint64_t position);
   // Of the positions from `first` on, all of that epoch.
   void AtEach(uint64_t epoch, uint64_t first, std::span<Place> places);
+  // Whether an epoch of the run is one of its only source.
+  bool natural() const { return epoch_samples_ == 0; }
+  // As AtEach, of a natural order: the source's samples.
+  void SamplesAt(uint64_t epoch, uint64_t first, std::span<uint64_t> samples) {
+    streams_.front().Order(epoch).SamplesAt(first, samples);
+  }
   // The positions of a sample in that epoch of the run, growing; it may come not at all, or more
   // than once.
   std::vector<uint64_t> Find(uint64_t epoch, uint32_t source, uint64_t sample);
@@ -66,7 +72,6 @@ class RunOrder {
 
  private:
   RunOrder() = default;
-  bool natural() const { return epoch_samples_ == 0; }  // run epoch = source epoch
   uint64_t Global(uint64_t epoch, uint64_t position) const {
     return epoch * epoch_samples_ + position;
   }

@@ -24,6 +24,7 @@ constexpr double kAgainWindow = 512;  // parts
 constexpr double kAgainShare = 0.0015;
 constexpr int kBonusMax = 4;
 constexpr int kCleanStepsToForget = 64;
+constexpr double kDecideEveryS = 0.005;
 
 double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -117,7 +118,12 @@ void Runway::OnStep(Duration step, Duration wait) {
     --bonus_;
     clean_steps_ = 0;
   }
-  if (steps_ <= 8 || steps_ % 4 == 0) Decide();
+  // Deciding costs what a short step takes, and is no news within a few of those.
+  undecided_s_ += Seconds(step) + Seconds(wait);
+  if (steps_ <= 8 || (steps_ % 4 == 0 && undecided_s_ >= kDecideEveryS)) {
+    Decide();
+    undecided_s_ = 0;
+  }
 }
 
 Runway::LatencyFit Runway::Fit() const {

@@ -70,6 +70,7 @@ class Runway {
   int depth_;
   int bonus_ = 0;  // depth added because the model was too hopeful
   int clean_steps_ = 0;
+  double undecided_s_ = 0;    // since the depth was decided
   double recent_wait_s_ = 0;  // exponential mean
   double again_share_ = 0;    // of the recent parts
   int parts_per_group_ = 1;

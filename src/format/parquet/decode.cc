@@ -156,7 +156,9 @@ class Decoding {
         if (from[value].len > most_ - std::min<uint64_t>(out_.values.size(), most_)) {
           return Odd(fmt::format("its values are above the limit of {} bytes", most_));
         }
-        out_.values.insert(out_.values.end(), bytes, bytes + from[value].len);
+        const size_t at = out_.values.size();
+        out_.values.resize(at + from[value].len);
+        if (from[value].len > 0) std::memcpy(out_.values.data() + at, bytes, from[value].len);
         ++value;
       }
       return value == n ? Status() : Odd("its levels are damaged");
