@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace forebay::cli {
 namespace {
@@ -12,6 +13,9 @@ constexpr double kNearlyAsMuch = 0.97;
 constexpr double kStillRising = 1.02;
 // Smaller reads are for their latency, not for their rate.
 constexpr uint64_t kRangeForRate = 64 * 1024;
+// What may be the best after all, once measured again.
+constexpr double kWorthAnotherLook = 0.85;
+constexpr size_t kFinalists = 3;
 constexpr double kRunwayStep = 0.1;
 constexpr double kRunwayLeast = 0.2;
 
@@ -35,6 +39,32 @@ const Measured* Best(const std::vector<Measured>& measured) {
     if (best == nullptr || m.bytes_per_s > best->bytes_per_s) best = &m;
   }
   return best;
+}
+
+// One of each shape, with the medians of all its measurements.
+std::vector<Measured> Merged(const std::vector<Measured>& measured) {
+  std::vector<Measured> merged;
+  for (const Measured& m : measured) {
+    if (Find(merged, {m.range_bytes, m.in_flight}) != nullptr) continue;
+    const auto median = [&](double Measured::* of) {
+      std::vector<double> values;
+      for (const Measured& one : measured) {
+        if (one.range_bytes == m.range_bytes && one.in_flight == m.in_flight) {
+          values.push_back(one.*of);
+        }
+      }
+      std::ranges::sort(values);
+      const size_t half = values.size() / 2;
+      return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+    };
+    merged.push_back({.range_bytes = m.range_bytes,
+                      .in_flight = m.in_flight,
+                      .bytes_per_s = median(&Measured::bytes_per_s),
+                      .cpu_s_per_gib = median(&Measured::cpu_s_per_gib),
+                      .slowest_of_64_s = median(&Measured::slowest_of_64_s),
+                      .slowest_of_512_s = median(&Measured::slowest_of_512_s)});
+  }
+  return merged;
 }
 
 // Along one axis, from the best: the nearest shape measured below it, whose rate says whether the
@@ -90,7 +120,23 @@ std::optional<Shape> NextShape(const std::vector<Measured>& measured, const Shap
   return std::nullopt;
 }
 
-std::optional<Advice> AdviceFrom(const std::vector<Measured>& measured) {
+std::vector<Shape> Finalists(const std::vector<Measured>& given) {
+  std::vector<Measured> measured = Merged(given);
+  const Measured* best = Best(measured);
+  if (best == nullptr) return {};
+  const double least = kWorthAnotherLook * best->bytes_per_s;
+  std::erase_if(measured, [&](const Measured& m) {
+    return m.range_bytes < kRangeForRate || m.bytes_per_s < least;
+  });
+  std::ranges::sort(measured, std::greater<>(), &Measured::bytes_per_s);
+  measured.resize(std::min(measured.size(), kFinalists));
+  std::vector<Shape> shapes;
+  for (const Measured& m : measured) shapes.push_back({m.range_bytes, m.in_flight});
+  return shapes;
+}
+
+std::optional<Advice> AdviceFrom(const std::vector<Measured>& given) {
+  const std::vector<Measured> measured = Merged(given);
   const Measured* best = Best(measured);
   if (best == nullptr) return std::nullopt;
   Advice advice{.best = *best, .recommended = *best};

@@ -39,11 +39,16 @@ std::vector<Shape> FirstShapes(const std::vector<uint64_t>& ranges,
 // or between it and its neighbours. None: nothing near the best has any promise left.
 std::optional<Shape> NextShape(const std::vector<Measured>& measured, const ShapeLimits& limits);
 
+// The shapes among which the advice will choose, best first: one measurement may have been lucky,
+// or unlucky, so these are worth measuring again.
+std::vector<Shape> Finalists(const std::vector<Measured>& measured);
+
 struct Advice {
   Measured best;         // the most bytes a second
   Measured recommended;  // the least memory in flight that gives nearly as much
   double runway_s = 0;   // data kept ready, so that the slowest of 512 requests holds up no step
 };
+// A shape that was measured several times counts with its medians.
 std::optional<Advice> AdviceFrom(const std::vector<Measured>& measured);
 
 }  // namespace forebay::cli

@@ -102,6 +102,28 @@ TEST(Advice, takes_the_least_memory_in_flight_that_gives_nearly_as_much) {
   EXPECT_FALSE(AdviceFrom({}).has_value());
 }
 
+TEST(Advice, a_shape_that_was_lucky_once_is_looked_at_again_and_counts_with_its_median) {
+  const auto one = [](uint32_t depth, double rate) {
+    return Measured{.range_bytes = 8 << 20, .in_flight = depth, .bytes_per_s = rate * kGiB};
+  };
+  std::vector<Measured> measured = {one(8, 1.0), one(16, 1.5), one(32, 1.3), one(64, 1.4),
+                                    one(128, 1.29)};
+  measured.push_back({.range_bytes = 4096, .in_flight = 512, .bytes_per_s = 9 * kGiB});
+  const std::vector<Shape> wanted = {{8 << 20, 16}, {8 << 20, 64}, {8 << 20, 32}};
+  EXPECT_EQ(Finalists(measured), wanted);
+  for (const double rate : {1.1, 1.15}) {
+    measured.push_back(one(16, rate));
+    measured.push_back(one(64, 1.4));
+    measured.push_back(one(32, 1.35));
+  }
+  const auto advice = AdviceFrom(measured);
+  ASSERT_TRUE(advice.has_value());
+  EXPECT_EQ(advice->best.in_flight, 64u);
+  EXPECT_NEAR(advice->best.bytes_per_s, 1.4 * kGiB, 1);
+  EXPECT_EQ(advice->recommended.in_flight, 64u);  // 1.35 is less than 97% of it
+  EXPECT_TRUE(Finalists({}).empty());
+}
+
 TEST(Advice, a_sweep_keeps_to_its_limits_and_ends) {
   const Server endless{.first_byte_s = 0.1, .connection = 50e6, .line = 1e15};
   const ShapeLimits limits{.range_max = 8 << 20, .in_flight_max = 256, .buffer_bytes = 1ULL << 30};

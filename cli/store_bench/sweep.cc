@@ -22,6 +22,8 @@ const std::vector<uint32_t> kGetDepths = {8, 32, 128};
 const std::vector<uint64_t> kPutRanges = {65'536, 1ULL << 20, 8ULL << 20};
 const std::vector<uint32_t> kPutDepths = {8, 32};
 constexpr size_t kFurtherCells = 8;
+constexpr int kFurtherLooks = 2;        // at each of the best
+constexpr size_t kConfirmingCells = 6;  // what that comes to
 constexpr Shape kTypicalFurther{1ULL << 20, 64};
 constexpr double kCellSeconds = 4;
 constexpr uint64_t kCellBytes = 4ULL << 30;
@@ -207,16 +209,36 @@ Status Sweep::Search(Opened& opened) {
   const ShapeLimits limits{.buffer_bytes = options_.buffer_bytes};
   SweepTarget& target = targets_[opened.target];
   for (size_t i = 0; i < kFurtherCells; ++i) {
-    std::vector<Measured> measured;
-    for (size_t c = 0; c < target.cells.size(); ++c) {
-      measured.push_back(MeasuredOf(target.cells[c], target.summaries[c]));
-    }
-    const std::optional<Shape> next = NextShape(measured, limits);
+    const std::optional<Shape> next = NextShape(MeasuredSoFar(target), limits);
     if (!next) break;
     const size_t cells = target.cells.size();
-    const std::vector<Shape> later(kFurtherCells - i - 1, *next);
+    const std::vector<Shape> later(kFurtherCells + kConfirmingCells - i - 1, *next);
     FB_RETURN_IF_ERROR(Measure(opened, *next, later));
     if (target.cells.size() == cells) break;  // left out: what lies beyond would be too
+  }
+  return {};
+}
+
+std::vector<Measured> Sweep::MeasuredSoFar(const SweepTarget& target) {
+  std::vector<Measured> measured;
+  for (size_t c = 0; c < target.cells.size(); ++c) {
+    measured.push_back(MeasuredOf(target.cells[c], target.summaries[c]));
+  }
+  return measured;
+}
+
+Status Sweep::Confirm(Opened& opened) {
+  SweepTarget& target = targets_[opened.target];
+  const std::vector<Shape> finalists = Finalists(MeasuredSoFar(target));
+  if (finalists.size() < 2) return {};
+  std::vector<Shape> shapes;
+  for (int look = 0; look < kFurtherLooks; ++look) {
+    shapes.insert(shapes.end(), finalists.begin(), finalists.end());
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::span<const Shape> later = std::span(shapes).subspan(i + 1);
+    if (RequestsFor(opened, shapes[i], later) == 0) break;
+    FB_RETURN_IF_ERROR(Measure(opened, shapes[i], later));
   }
   return {};
 }
@@ -231,7 +253,7 @@ Status Sweep::Run(const std::vector<std::string>& uris,
   const size_t grid = shapes.size();
   const bool searches = options_.ranges.empty() && options_.depths.empty();
   // What the search will ask for is not known yet: a place is kept for each of its cells.
-  if (searches) shapes.insert(shapes.end(), kFurtherCells, kTypicalFurther);
+  if (searches) shapes.insert(shapes.end(), kFurtherCells + kConfirmingCells, kTypicalFurther);
   for (size_t i = 0; i < grid; ++i) {
     for (Opened& opened : opened_) {
       FB_RETURN_IF_ERROR(Measure(opened, shapes[i], std::span(shapes).subspan(i + 1)));
@@ -239,6 +261,7 @@ Status Sweep::Run(const std::vector<std::string>& uris,
   }
   if (searches) {
     for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Search(opened));
+    for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Confirm(opened));
   }
   if (meeting_) {
     FB_RETURN_IF_ERROR(meeting_->Gather("done", options_.wait).status());

@@ -68,6 +68,9 @@ class Sweep {
   Status Measure(Opened& opened, const Shape& shape, std::span<const Shape> later);
   // Goes on from the best that was measured.
   Status Search(Opened& opened);
+  // Measures the best again, in turns.
+  Status Confirm(Opened& opened);
+  static std::vector<Measured> MeasuredSoFar(const SweepTarget& target);
   Result<BenchRun> RunTogether(StoreBench& bench, const BenchCell& cell);
 
   const Context& context_;

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What `forebay bench store` advises, against an exhaustive sweep, on two unlike servers.
+
+    bench/store_advice.py [--rounds 7] [--seconds 3] [--server near|far|both] [--groups 100]
+
+"far" is `forebay-faults` over a folder, each first byte after a lognormal time (median 30 ms, p99
+110 ms): more requests in flight pay for long. "near" is nginx without latency: a few suffice. The
+sweep measures each range with each depth once; the best five of it and the advised cell are then
+measured in turns. Target: the advised one reaches 0.95 of the best one's rate.
+
+The slowest of 7, 64 and 512 as a cell of the bench estimates it, against the slowest of groups of
+so many reads that began together or one after the other in runs of their own. Target: within 5%.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "peers"))
+import range_server  # noqa: E402
+
+BUILD = HERE.parent / "build" / "bench"
+CLI = os.environ.get("FOREBAY_CLI", str(BUILD / "cli" / "forebay"))
+FAULTS = os.environ.get("FOREBAY_FAULTS", str(BUILD / "testing" / "forebay-faults"))
+GROUPS = BUILD / "bench" / "store_groups"
+LATENCY = "lognormal:median=30ms,p99=110ms"
+DATA_BYTES = 64 << 30  # a hole: no disk is read, no place is read twice
+RANGES = [64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20]
+DEPTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+BUFFER_BYTES = 2 << 30
+ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+               "AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench",
+               "AWS_REGION": "us-east-1"}
+
+
+def make_data(bucket):
+    bucket.mkdir(parents=True, exist_ok=True)
+    with (bucket / "data").open("wb") as file:
+        file.truncate(DATA_BYTES)
+
+
+@contextlib.contextmanager
+def far(folder):
+    make_data(folder / "bench")
+    process = subprocess.Popen([FAULTS, "--root", folder, "--latency", LATENCY, "--seed",
+                                str(random.randrange(1 << 30))], stdout=subprocess.PIPE, text=True)
+    try:
+        yield json.loads(process.stdout.readline())["endpoint"]
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def near(folder):
+    with range_server.RangeServer(folder) as server:
+        make_data(folder / "root" / range_server.BUCKET)
+        yield server.plain
+
+
+def bench(endpoint, *flags):
+    done = subprocess.run([CLI, "--endpoint-url", endpoint, "bench", "store", "s3://bench/data",
+                           "--json", *flags], env=ENVIRONMENT, check=True, capture_output=True,
+                          text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return ([line for line in lines if line["kind"] == "cell"],
+            [line for line in lines if line["kind"] == "advice"])
+
+
+def shape_of(line):
+    return line["range_bytes"], line["inflight"]
+
+
+def measure(endpoint, shape, seconds):
+    cells, _ = bench(endpoint, "--range", str(shape[0]), "--inflight", str(shape[1]), "--seconds",
+                     str(seconds))
+    return cells[0]
+
+
+def name(shape):
+    size = f"{shape[0] >> 20} MiB" if shape[0] >= 1 << 20 else f"{shape[0] >> 10} KiB"
+    return f"{size} x {shape[1]}"
+
+
+def advice_ratio(server, endpoint, options):
+    _, advice = bench(endpoint)
+    advised = shape_of(advice[0])
+    sweep = {}
+    for size in RANGES:
+        for depth in DEPTHS:
+            if size * depth <= BUFFER_BYTES:
+                sweep[size, depth] = measure(endpoint, (size, depth), 1)["steady_gb_per_s"]
+    finalists = sorted(sweep, key=sweep.get, reverse=True)[:5]
+    print(f"{server}: advises {name(advised)}; best of {len(sweep)} swept: "
+          + ", ".join(f"{name(shape)} {sweep[shape]:.2f} GB/s" for shape in finalists), flush=True)
+    rates = {shape: [] for shape in {advised, *finalists}}
+    for _ in range(options.rounds):
+        order = list(rates)
+        random.shuffle(order)
+        for shape in order:
+            rates[shape].append(measure(endpoint, shape, options.seconds)["steady_gb_per_s"])
+    medians = {shape: statistics.median(of) for shape, of in rates.items()}
+    best = max(medians, key=medians.get)
+    print(f"{server}: advised {medians[advised]:.3f} GB/s, best {name(best)} {medians[best]:.3f} "
+          f"GB/s: {medians[advised] / medians[best]:.3f}, target 0.95 (medians of "
+          f"{options.rounds})", flush=True)
+
+
+def took(endpoint, size, depth, requests, runs=1):
+    done = subprocess.run([GROUPS, endpoint, "s3://bench/data", str(size), str(depth),
+                           str(requests), str(runs)], env=ENVIRONMENT, check=True,
+                          capture_output=True, text=True)
+    reads = [line.split() for line in done.stdout.splitlines()]
+    return [(int(run), float(began), float(lasted)) for run, began, lasted in reads]
+
+
+def slowest(server, endpoint, options):
+    size, depth = 64 << 10, 64
+    enough = 512 * options.groups
+    cells, _ = bench(endpoint, "--range", str(size), "--inflight", str(depth), "--requests",
+                     str(enough))
+    told = cells[0]["slowest_of_ms"]
+    reads = [lasted for _, _, lasted in sorted(took(endpoint, size, depth, enough))]
+    for n in (7, 64, 512):
+        rows = [max(reads[i:i + n]) for i in range(0, len(reads) - n + 1, n)]
+        report(server, f"{n} in a row", told[str(n)], rows)
+        if server == "near":
+            continue  # how long a burst takes there is how long its queue is
+        runs = {}
+        for run, _, lasted in took(endpoint, size, n, n, options.groups + 1):
+            runs.setdefault(run, []).append(lasted)
+        del runs[0]  # which connects
+        report(server, f"{n} together", told[str(n)], [max(of) for of in runs.values()])
+
+
+def report(server, what, told, rows):
+    mean = statistics.mean(rows) * 1e3
+    error = statistics.stdev(rows) * 1e3 / len(rows) ** 0.5
+    median = statistics.median(rows) * 1e3
+    print(f"{server}: slowest of {what}: estimated mean {told['mean']:.2f}, median "
+          f"{told['median']:.2f} ms; measured {mean:.2f} (+- {error:.2f}), {median:.2f} ms: "
+          f"{told['mean'] / mean - 1:+.1%}, {told['median'] / median - 1:+.1%} "
+          f"({len(rows)} groups), target 5%", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--server", choices=["near", "far", "both"], default="both")
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--only", choices=["advice", "slowest"])
+    options = parser.parse_args()
+    for server, start in (("far", far), ("near", near)):
+        if options.server not in (server, "both"):
+            continue
+        with tempfile.TemporaryDirectory() as folder, start(pathlib.Path(folder)) as endpoint:
+            if options.only != "slowest":
+                advice_ratio(server, endpoint, options)
+            if options.only != "advice":
+                slowest(server, endpoint, options)
+
+
+if __name__ == "__main__":
+    main()
