@@ -145,6 +145,19 @@ def flip_bits(data):
     return data
 
 
+def lose_packet(data):
+    """A transport stream without one packet of the inside of a picture."""
+    at = len(data) // 188 // 2 * 188
+    while struct.unpack_from(">H", data, at + 1)[0] & 0x5fff != 0x100 or data[at + 3] & 0x20:
+        at += 188
+    return data[:at] + data[at + 188:]
+
+
+def with_check_codes(data):
+    """Packets of 204 bytes, as some receivers write them."""
+    return b"".join(data[at:at + 188] + bytes(16) for at in range(0, len(data), 188))
+
+
 def behind_5_gib(corpus, source, name):
     """Moves mdat's content behind a hole: 64-bit offsets in a sparse file."""
     data = bytearray(corpus.path(source).read_bytes())
@@ -384,6 +397,12 @@ def base_files(c: Corpus):
     yield lambda: c.encode("small.ts", *x264("bframes=2"), frames=48,
                            source=SOURCE.replace("320x240", "160x128"))
     yield lambda: c.encode("cover.png", frames=1)
+    yield lambda: c.encode("png.mov", "-c:v", "png", frames=8, pixels="rgb24")
+    flat = "testsrc=size=160x128:rate=30"
+    yield lambda: c.encode("palette.avi", "-c:v", "rawvideo", frames=6, pixels="pal8", source=flat)
+    yield lambda: c.encode("palette2.avi", "-c:v", "rawvideo", frames=6, pixels="pal8",
+                           source=flat + ",hue=h=90")
+    yield lambda: c.encode("palette.mov", "-c:v", "smc", frames=6, pixels="pal8", source=flat)
 
 
 def copied_files(c: Corpus):
@@ -419,6 +438,7 @@ def copied_files(c: Corpus):
     copy("mpeg2.ts", "mpeg2_av.mpg", "-f", "vob")
     copy("cra_rasl.mp4", "cra_rasl.mkv")
     copy("cra_rasl.mp4", "cra_rasl.ts")
+    copy("cra_rasl.mp4", "cra_rasl.m2ts")
     copy("cra_rasl.mp4", "cra_rasl.hevc", "-bsf:v", "hevc_mp4toannexb")
     copy("av1.mp4", "av1.mkv")
     copy("av1.mp4", "av1.obu")
@@ -448,6 +468,12 @@ def odd_files(c: Corpus):
              "-disposition:v:0", "attached_pic", "cover_art.mp4")
     c.ffmpeg("-i", "no_b.mp4", "-f", "lavfi", "-i", "sine=frequency=440", "-c:v", "copy", "-c:a",
              "aac", "-t", 6, "long_audio.mp4")
+    # Texts that libavformat takes for containers and that make it open other things.
+    c.path("list.ffconcat").write_text("ffconcat version 1.0\nfile closed_b.mp4\n")
+    c.path("list.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:3,\nav.ts\n"
+                                   "#EXT-X-ENDLIST\n")
+    c.path("session.sdp").write_text("v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\n"
+                                     "t=0 0\nm=video 5000 RTP/AVP 96\na=rtpmap:96 H264/90000\n")
     with c.path("no_cues.mkv").open("wb") as out:
         subprocess.run(["ffmpeg", "-v", "error", "-i", "closed_b.mp4", "-c", "copy", "-f",
                         "matroska", "-"], cwd=c.folder, stdout=out, check=True)
@@ -470,6 +496,8 @@ def patched_files(c: Corpus):
     patch("opengop.ts", "cut_short.ts", cut(0.6))
     patch("closed_b.mkv", "cut_short.mkv", cut(0.6))
     patch("closed_b.mp4", "corrupt_h264.mp4", flip_bits)
+    patch("cra_rasl.ts", "lost_packet.ts", lose_packet)
+    patch("cra_rasl.ts", "checked.ts", with_check_codes)
     patch("no_cues.mkv", "stripped.mkv", strip_headers)
     patch("no_b.mkv", "laced.mkv", lace)
     stateful_pps(c, "repeat.h264", "repeat2.h264", "stateful_pps.h264")
@@ -482,12 +510,13 @@ def patched_files(c: Corpus):
 
 NOT_VIDEOS = {"cover.png", "repeat2.h264"}
 REJECTED = {"no_key.mp4": "decoding can start", "encrypted.mp4": "encrypted",
-            "cut_short.mp4": "cut short"}
+            "cut_short.mp4": "cut short", "list.ffconcat": "playlist", "list.m3u8": "playlist",
+            "session.sdp": "playlist"}
 STREAMS = {"two_video.mp4": [0, 1]}
 # Of bytes that are damaged or end early, what FFmpeg makes is not the truth; nor is what it shows
 # before the first picture at which decoding can start.
 TRUTH = dict.fromkeys(["cut_short_faststart.mp4", "cut_short.ts", "cut_short.mkv",
-                       "corrupt_h264.mp4"], "none") | {"starts_late.ts": "tail"}
+                       "corrupt_h264.mp4", "lost_packet.ts"], "none") | {"starts_late.ts": "tail"}
 
 
 def make(folder: pathlib.Path):

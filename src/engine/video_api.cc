@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/scanned_object.h"
 #include "forebay/video.h"
 #include "media/media.h"
@@ -218,6 +219,10 @@ Result<std::unique_ptr<Video>> Video::Open(const std::string& uri, const StoreOp
   }
   FB_ASSIGN_OR_RETURN(auto object, engine::ScannedObject::Open(uri, store));
   FB_ASSIGN_OR_RETURN(std::vector<media::VideoIndex> videos, object->Scan(options.verify));
+  // Pictures that are left out, streams that are no use: as `forebay index` tells them.
+  for (const std::string& warning : object->report().warnings) {
+    Log(LogLevel::kWarn, fmt::format("{}: {}", object->uri(), warning));
+  }
   auto found = videos.begin();
   if (options.stream >= 0) {
     found = std::ranges::find(videos, static_cast<uint32_t>(options.stream),

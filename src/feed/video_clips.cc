@@ -36,9 +36,22 @@ std::vector<double> TimesOfFrames(const media::VideoIndex& index) {
   return times;
 }
 
+// Half of the usual time from a frame to the next: the median, which a pause or lost frames, where
+// nothing is shown, do not stretch as they do the mean.
 double HalfFrame(const std::vector<double>& times) {
   if (times.size() < 2) return 0.02;
-  return 0.5 * (times.back() - times.front()) / static_cast<double>(times.size() - 1);
+  std::vector<double> steps(times.size() - 1);
+  for (size_t i = 0; i < steps.size(); ++i) steps[i] = times[i + 1] - times[i];
+  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  std::ranges::nth_element(steps, middle);
+  return 0.5 * *middle;
+}
+
+// Times that say nothing of when a frame was taken: they go back, or stand.
+bool TimesAreWrong(const media::VideoIndex& index) {
+  return !index.pts_monotonic && std::ranges::any_of(index.frames, [](const media::Frame& frame) {
+    return frame.pts != media::kNoPts;
+  });
 }
 
 // For each time of `reference` the nearest of `times`, within half a frame; empty: one to one.
@@ -254,9 +267,17 @@ Status VideoClips::AddScene(const Found& found) {
     Camera camera;
     camera.object = it->second;
     FB_ASSIGN_OR_RETURN(camera.index, catalog_->video(object.first_video));
+    if (cameras_.size() > 1 && TimesAreWrong(*camera.index)) {
+      left_out_.push_back(
+          fmt::format("scene '{}': {}: its times do not ascend, so that it cannot "
+                      "be aligned with the other cameras",
+                      found.name, object.key));
+      return {};
+    }
     std::vector<double> times = TimesOfFrames(*camera.index);
     if (scene.cameras.empty()) {
       scene.times = std::move(times);
+      scene.half_frame = HalfFrame(scene.times);
     } else {
       camera.frame_of = Align(scene.times, times);
     }
@@ -389,7 +410,7 @@ std::string VideoClips::DescribeSample(uint64_t sample) const {
 VideoClips::Times VideoClips::TimesOf(uint64_t sample) const {
   const auto [s, start] = SceneAndStart(sample);
   const Scene& scene = scenes_[s];
-  Times times{.scene = s, .seconds = {}, .half_frame = HalfFrame(scene.times)};
+  Times times{.scene = s, .seconds = {}, .half_frame = scene.half_frame};
   for (uint32_t i = 0; i < options_.frames; ++i) {
     times.seconds.push_back(scene.times[start + i * options_.step]);
   }

@@ -62,6 +62,7 @@ class VideoClips : public Dataset {
   struct Scene {
     std::vector<Camera> cameras;
     std::vector<double> times;     // of the first camera's frames
+    double half_frame = 0;         // of the first camera
     std::vector<uint32_t> starts;  // frames of the first camera where clips start
   };
   struct Found;

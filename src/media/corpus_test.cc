@@ -156,6 +156,65 @@ TEST_P(Corpora, give_the_frames_that_ffmpeg_gives) {
   }
 }
 
+const CorpusVideo* Named(const std::string& name) {
+  const auto found = std::ranges::find(Corpus(), name, &CorpusVideo::name);
+  return found == Corpus().end() ? nullptr : &*found;
+}
+
+struct Known {
+  std::unique_ptr<RangeFile> file;
+  VideoIndex index;
+  std::vector<uint32_t> truth;
+};
+
+Known Scanned(const std::string& name) {
+  Known known;
+  const CorpusVideo* video = Named(name);
+  if (video == nullptr) return known;
+  known.file = std::make_unique<RangeFile>(video->path);
+  const auto indexes = ScanFile(*known.file, Verified::kHeads, nullptr);
+  const auto truth = FramesByFfmpeg(*video, 0);
+  if (indexes.ok() && truth.ok()) known.index = indexes->front(), known.truth = *truth;
+  return known;
+}
+
+// A decoder that serves two files of the same parameters leaves no colours of one in the other.
+TEST(Decoder, starts_each_run_with_the_palette_of_its_own_file) {
+  Known one = Scanned("palette.avi"), other = Scanned("palette2.avi");
+  ASSERT_EQ(one.truth.size(), 6u);
+  ASSERT_EQ(other.truth.size(), 6u);
+  ASSERT_NE(one.truth, other.truth);
+  const auto decoder = NewDecoder();
+  ASSERT_NE(decoder, nullptr);
+  for (const uint32_t number : {3u, 0u, 5u}) {
+    EXPECT_TRUE(FramesAreRight(*decoder, one.index, *one.file, one.truth, {number}));
+    EXPECT_TRUE(FramesAreRight(*decoder, other.index, *other.file, other.truth, {number}));
+  }
+}
+
+// "Picture or error": the HEVC decoder, when it is not strict, gives pictures with holes unmarked.
+TEST(Decoder, gives_a_damaged_hevc_picture_to_nobody) {
+  Known damaged = Scanned("lost_packet.ts");
+  const auto truth = FramesByFfmpeg(*Named("cra_rasl.ts"), 0);
+  ASSERT_TRUE(truth.ok());
+  ASSERT_EQ(damaged.index.frames.size(), truth->size());
+  uint32_t refused = 0;
+  for (uint32_t i = 0; i < truth->size(); ++i) {
+    const auto decoder = NewDecoder();
+    const auto runs = PlanDecode(damaged.index, {i});
+    ASSERT_TRUE(runs.ok());
+    const Fetched bytes(damaged.file.get(), RangesOf(damaged.index, *runs, 0));
+    const Status status =
+        decoder->DecodeNative(damaged.index, *runs, bytes, [&](NativeFrame frame) {
+          EXPECT_EQ(Crc32(frame.bytes), (*truth)[i]) << "frame " << i;
+          return Status();
+        });
+    refused += !status.ok();
+  }
+  EXPECT_GT(refused, 0u);
+  EXPECT_LT(refused, truth->size());
+}
+
 INSTANTIATE_TEST_SUITE_P(Scanned, Corpora, ::testing::Values(Verified::kHeads, Verified::kFull),
                          [](const auto& each) {
                            return each.param == Verified::kHeads ? "by_heads" : "in_full";

@@ -43,7 +43,7 @@ Result<Closure> ClosureOf(const VideoIndex& index, uint32_t frame) {
   // The second field of a picture whose fields came in packets of their own.
   if (index.parameters.codec == "h264" && index.parameters.field_order > 1 &&
       t + 1 < index.packets.size() && index.packets[t + 1].pts == kNoPts &&
-      index.packets[t + 1].flags == 0) {
+      (index.packets[t + 1].flags & ~Packet::kDamaged) == 0) {
     closure.last = t + 1;
   }
   uint32_t kept = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -17,6 +18,10 @@ struct Rational {
 
 inline constexpr int64_t kNoPts = INT64_MIN;
 
+// In front of a parameter set that is no extradata but the colours of a picture of indices
+// (FFmpeg's AV_PKT_DATA_PALETTE). No extradata begins so.
+inline constexpr std::string_view kPaletteMark = "forebay palette:";
+
 // One packet in decode order.
 struct Packet {
   enum Flag : uint8_t {
@@ -29,6 +34,9 @@ struct Packet {
     // Shown before the sync point that it follows in decode order, and yet decodable from it (RADL,
     // closed GOP): its run may start at the last sync packet s <= t whatever pts[s] is.
     kLeading = 8,
+    // Bytes of it are missing in the container, though a decoder may not notice: whatever needs it
+    // is an error.
+    kDamaged = 16,
   };
   uint64_t offset = 0;  // of the payload in the object; kDemux: see Access
   uint32_t size = 0;
@@ -90,11 +98,12 @@ struct VideoIndex {
   uint32_t stream = 0;    // FFmpeg's stream index in the container
   std::string container;  // mov, matroska, mpegts, avi, ...
   StreamParameters parameters;
-  std::vector<std::string> parameter_sets;  // extradata in force where it is not `parameters`'
-  std::vector<Packet> packets;              // decode order
-  std::vector<Frame> frames;                // presentation order: frame number = position
-  bool pts_monotonic = true;                // false: times cannot be asked for
-  bool truncated = false;                   // the object ends before the container says so
+  // Extradata in force where it is not `parameters`', or kPaletteMark and a palette.
+  std::vector<std::string> parameter_sets;
+  std::vector<Packet> packets;  // decode order
+  std::vector<Frame> frames;    // presentation order: frame number = position
+  bool pts_monotonic = true;    // false: times cannot be asked for
+  bool truncated = false;       // the object ends before the container says so
   Access access = Access::kPackets;
   std::string demux_header;             // kDemux: bytes put in front of a range (PAT + PMT, ...)
   int32_t demux_stream = 0;             // kDemux: AVStream::id (PID, track number) of this stream

@@ -51,14 +51,18 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "of the first byte: none | constant:50ms | uniform:10ms-90ms | "
                  "lognormal:median=130ms,p99=340ms");
   app.add_option("--methods", flags.methods, "methods that --latency applies to (default GET)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::IsMember({"GET", "HEAD", "PUT", "POST", "DELETE"}));
   app.add_option("--rules", flags.rules_file, "JSON file of faults");
   app.add_option("--seed", flags.seed, "of everything that is drawn")->capture_default_str();
   app.add_option("--control", server.control, "loopback HOST:PORT of the control port");
   app.add_option("--port-file", flags.port_file,
                  "also write the first line of stdout to this file");
-  app.add_option("--threads", server.threads, "loops; 0: one per core, at most 8");
-  app.add_option("--log", server.log_limit, "requests kept in the log")->capture_default_str();
+  app.add_option("--threads", server.threads, "loops; 0: one per core, at most 8")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--log", server.log_limit, "requests kept in the log")
+      ->check(CLI::Range(0, 1 << 28))
+      ->capture_default_str();
   app.add_option("--idle-timeout", server.limits.idle_s, "seconds a connection may idle")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

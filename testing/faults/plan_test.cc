@@ -181,6 +181,7 @@ TEST(Rules, what_is_not_understood_is_refused_with_its_place) {
       {R"({"seed":-1})", "\"seed\""},
       {R"({"latency":"soon"})", "\"latency\""},
       {R"({"methods":"GET"})", "methods"},
+      {R"({"methods":["GTE"]})", "\"GTE\" is no method"},
       {R"({"latency_scale":-1})", "latency_scale"},
       {R"({"rules":[{}]})", "rules[0]: \"actions\" is missing"},
       {R"({"rules":[{"actions":[{"do":"explode"}]}]})", "rules[0].actions[0]: \"explode\""},

@@ -129,6 +129,12 @@ TEST(Program, bad_usage_ends_with_252) {
         {"--root", "/no/such/folder"},
         {"--root", "/", "--upstream", "http://127.0.0.1:1"},
         {"--root", "/", "--latency", "soon"},
+        {"--root", "/", "--listen", "127.0.0.1:99999"},
+        {"--root", "/", "--listen", "127.0.0.1:http"},
+        {"--root", "/", "--control", "127.0.0.1:-1"},
+        {"--root", "/", "--log", "-1"},
+        {"--root", "/", "--threads", "-1"},
+        {"--root", "/", "--methods", "GTE"},
         {"--root", "/", "--rules", "/no/such/file"}}) {
     Program program(arguments);
     ASSERT_TRUE(program.Wait(10s));

@@ -289,6 +289,10 @@ Status ReadMethods(const Json& json, PlanSettings& settings) {
   for (const auto& method : json) {
     if (!method.is_string()) return Bad("\"methods\" must be a list of strings");
     settings.methods.push_back(method.get<std::string>());
+    constexpr std::string_view kKnown[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+    if (std::ranges::find(kKnown, settings.methods.back()) == std::end(kKnown)) {
+      return Bad("\"methods\": \"" + settings.methods.back() + "\" is no method");
+    }
   }
   return {};
 }

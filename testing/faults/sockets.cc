@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
 
@@ -67,6 +68,12 @@ Result<Address> ResolveAddress(std::string_view text) {
   }
   std::string host(text.substr(0, colon));
   const std::string port(text.substr(colon + 1));
+  // getaddrinfo takes 99999 for 34463.
+  uint16_t number = 0;
+  const auto [rest, error_code] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error_code != std::errc() || rest != port.data() + port.size()) {
+    return Status(Code::kInvalidArgument, fmt::format("\"{}\": the port must be 0 to 65535", text));
+  }
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }

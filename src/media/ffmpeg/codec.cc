@@ -73,6 +73,23 @@ Result<AvPtr<AVCodecContext>> OpenCodec(const StreamParameters& parameters) {
   return context;
 }
 
+bool IsPalette(const std::string& set) { return set.starts_with(kPaletteMark); }
+
+std::string PaletteSet(ByteView palette) {
+  return std::string(kPaletteMark) + std::string(AsText(palette));
+}
+
+Status AttachParameterSet(const std::string& set, AVPacket* packet) {
+  const bool palette = IsPalette(set);
+  const std::string_view bytes = std::string_view(set).substr(palette ? kPaletteMark.size() : 0);
+  if (bytes.empty()) return {};
+  uint8_t* side = av_packet_new_side_data(
+      packet, palette ? AV_PKT_DATA_PALETTE : AV_PKT_DATA_NEW_EXTRADATA, bytes.size());
+  if (side == nullptr) return Status(Code::kResourceExhausted, "no memory");
+  std::memcpy(side, bytes.data(), bytes.size());
+  return {};
+}
+
 std::string CodecKey(const StreamParameters& p) {
   return fmt::format("{} {} {}x{} {} {} {} {} {} {} {} {} {} {} {} {} {}:", p.codec, p.codec_tag,
                      p.width, p.height, p.pixel_format, p.profile, p.level, p.field_order,

@@ -8,6 +8,8 @@ extern "C" {
 
 #include <algorithm>
 
+#include "media/ffmpeg/codec.h"
+
 namespace forebay::media::ffmpeg {
 namespace {
 
@@ -86,10 +88,20 @@ Status TableBuilder::TakeExtradata(const AVPacket& packet) {
   if (av_packet_get_side_data(&packet, AV_PKT_DATA_ENCRYPTION_INFO, &size) != nullptr) {
     return Status(Code::kUnimplemented, "the video is encrypted");
   }
-  const uint8_t* data = av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
-  if (data == nullptr || size == 0) return {};
-  FB_ASSIGN_OR_RETURN(
-      set_, SetNumber(&scan_.index, std::string(reinterpret_cast<const char*>(data), size)));
+  const auto side = [&packet](AVPacketSideDataType type) {
+    size_t bytes = 0;
+    const uint8_t* data = av_packet_get_side_data(&packet, type, &bytes);
+    return ByteView(reinterpret_cast<const std::byte*>(data), data == nullptr ? 0 : bytes);
+  };
+  const ByteView extradata = side(AV_PKT_DATA_NEW_EXTRADATA), palette = side(AV_PKT_DATA_PALETTE);
+  if (extradata.empty() && palette.empty()) return {};
+  // One number a packet holds for one of them.
+  has_palettes_ = has_palettes_ || !palette.empty();
+  if (has_palettes_ && !extradata.empty()) {
+    return Status(Code::kUnimplemented, "its palette and its parameters change, both");
+  }
+  FB_ASSIGN_OR_RETURN(set_, SetNumber(&scan_.index, palette.empty() ? std::string(AsText(extradata))
+                                                                    : PaletteSet(palette)));
   scan_.set_changes.emplace_back(static_cast<uint32_t>(scan_.index.packets.size()), set_);
   return {};
 }

@@ -23,6 +23,7 @@ class TableBuilder {
   StreamScan scan_;
   uint64_t packets_max_;
   uint16_t set_ = 0;
+  bool has_palettes_ = false;
 };
 
 // Registers extradata and gives its number: 0 for the stream's own.

@@ -175,6 +175,26 @@ int64_t Demuxer::Seek(void* self, int64_t offset, int whence) {
   return offset;
 }
 
+int Demuxer::RefuseOther(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/,
+                         int /*flags*/, AVDictionary** /*options*/) {
+  static_cast<Demuxer*>(context->opaque)->refused_other_ = true;
+  return AVERROR(EACCES);
+}
+
+namespace {
+
+bool IsPlaylist(const AVInputFormat* format) {
+  const std::string_view name = format->name;
+  return name == "hls" || name == "concat" || name == "dash" || name == "sdp" || name == "imf";
+}
+
+Status Elsewhere() {
+  return Status(Code::kInvalidArgument,
+                "a playlist of other objects, not a video: index those instead");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Demuxer>> Demuxer::Open(ByteSource* source, const Options& options) {
   std::unique_ptr<Demuxer> demuxer(new Demuxer(source));
   FB_RETURN_IF_ERROR(demuxer->OpenInput(options));
@@ -204,9 +224,20 @@ Status Demuxer::OpenInput(const Options& options) {
                   fmt::format("this FFmpeg has no demuxer for {}", options.format));
   }
   source_->StartPacket();
-  const int error = avformat_open_input(&context_, nullptr, format, nullptr);
+  // What lies in the object is all there is: nothing it says opens a file or a connection.
+  context_->opaque = this;
+  context_->io_open = &RefuseOther;
+  context_->protocol_whitelist = av_strdup("none");
+  int error = format != nullptr
+                  ? 0
+                  : av_probe_input_buffer2(io_, &format, "", nullptr, 0, options.probe_bytes);
+  if (error >= 0) {
+    if (IsPlaylist(format)) return Elsewhere();
+    error = avformat_open_input(&context_, nullptr, format, nullptr);
+  }
   if (error >= 0) return {};
   if (!source_status_.ok()) return source_status_;
+  if (refused_other_) return Elsewhere();
   const bool unknown = error == AVERROR_INVALIDDATA && options.format == nullptr;
   return Status(unknown ? Code::kInvalidArgument : Code::kDataLoss,
                 unknown ? "not a video that FFmpeg knows"

@@ -136,12 +136,15 @@ class Demuxer {
   Status OpenInput(const Options& options);
   static int ReadPacket(void* self, uint8_t* into, int size);
   static int64_t Seek(void* self, int64_t offset, int whence);
+  static int RefuseOther(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
+                         AVDictionary** options);
   ByteSource* source_;
   Status source_status_;
   uint64_t position_ = 0;
   AVIOContext* io_ = nullptr;
   AVFormatContext* context_ = nullptr;
   bool damaged_ = false;
+  bool refused_other_ = false;
 };
 
 struct PacketFree {

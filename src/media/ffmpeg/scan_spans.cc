@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "media/ffmpeg/demux_range.h"
 
@@ -13,10 +14,18 @@ constexpr uint64_t kHeaderMax = 4u << 20;
 constexpr uint64_t kGroupMax = 128u << 20;  // bytes from one sync point to the next
 constexpr uint32_t kBeyond = 8;             // packets compared past the next sync point
 
+// How the packets of a transport stream stand in its file. FFmpeg's positions (AVPacket::pos) are a
+// packet's own size before its end as FFmpeg reads it, which is at the payload's.
+struct TransportPackets {
+  uint64_t size = 188;
+  uint64_t sync = 0;  // of the first byte, 0x47, behind such a position
+};
+
 // Where a demuxer may be put in, ascending.
 struct Units {
   std::vector<uint64_t> starts;
   std::string header;
+  std::optional<TransportPackets> transport;
 };
 
 // Matroska: clusters. An element's header at `at`; false where there is none.
@@ -73,28 +82,42 @@ Result<Units> MatroskaUnits(CachedSource* source) {
   return units;
 }
 
-// MPEG-TS and -PS: each packet's own position. The tables of a transport stream (PAT, PMT) mostly
-// stand in front of the first picture.
-Result<Units> MpegUnits(CachedSource* source, const std::vector<DemuxedPacket>& demuxed,
-                        const VideoIndex& index) {
-  Units units;
-  for (const DemuxedPacket& packet : demuxed) {
-    if (packet.position >= 0) units.starts.push_back(static_cast<uint64_t>(packet.position));
+// 188 bytes; 192 with a time in front (M2TS), 204 with a check code behind.
+Result<TransportPackets> TransportPacketsAt(CachedSource* source, uint64_t position) {
+  constexpr TransportPackets kLayouts[] = {{188, 0}, {192, 4}, {204, 16}};
+  constexpr uint64_t kLooksMax = 32;
+  TransportPackets best;
+  uint64_t most = 0;
+  for (const TransportPackets& layout : kLayouts) {
+    uint64_t found = 0;
+    for (uint64_t at = position + layout.sync; found < kLooksMax && at < source->size();) {
+      std::byte first = {};
+      FB_RETURN_IF_ERROR(source->ReadFully(at, {&first, 1}));
+      if (first != std::byte{0x47}) break;
+      ++found;
+      at += layout.size;
+    }
+    if (found > most) best = layout, most = found;
   }
-  std::ranges::sort(units.starts);
-  units.starts.erase(std::ranges::unique(units.starts).begin(), units.starts.end());
-  if (units.starts.empty() || index.container != "mpegts") return units;
-  // Packets of 188 bytes; others (timed, protected) do not repeat their tables by this size.
+  return best;
+}
+
+// MPEG-TS: the tables (PAT, PMT) mostly stand in front of the first picture. They are kept with all
+// that packets of this layout have around them: a demuxer finds one layout in the whole.
+Result<std::string> TransportTables(CachedSource* source, const TransportPackets& layout,
+                                    uint64_t first_picture) {
   constexpr uint64_t kTsPacket = 188;
-  std::vector<std::byte> packet(kTsPacket);
-  const uint64_t end = std::min(units.starts.front(), kHeaderMax);
+  std::string tables;
+  std::vector<std::byte> whole(layout.size);
+  const uint64_t end = std::min(first_picture, kHeaderMax);
   std::vector<uint32_t> kept = {0};  // PAT; then the PMTs that it names
-  for (uint64_t at = end % kTsPacket; at + kTsPacket <= end; at += kTsPacket) {
-    FB_RETURN_IF_ERROR(source->ReadFully(at, packet));
+  for (uint64_t at = end % layout.size; at + layout.size <= end; at += layout.size) {
+    FB_RETURN_IF_ERROR(source->ReadFully(at, whole));
+    const ByteView packet = ByteView(whole).subspan(layout.sync, kTsPacket);
     const auto byte = [&](size_t i) { return std::to_integer<uint32_t>(packet[i]); };
     const uint32_t pid = (byte(1) & 0x1f) << 8 | byte(2);
     if (byte(0) != 0x47 || std::ranges::find(kept, pid) == kept.end()) continue;
-    units.header.append(AsText(packet));
+    tables.append(AsText(whole));
     const bool adaptation = (byte(3) & 0x20) != 0;
     size_t section = adaptation ? 5 + byte(4) : 4;
     if (pid != 0 || (byte(1) & 0x40) == 0 || section >= kTsPacket) continue;
@@ -106,14 +129,32 @@ Result<Units> MpegUnits(CachedSource* source, const std::vector<DemuxedPacket>& 
       kept.push_back((byte(program + 2) & 0x1f) << 8 | byte(program + 3));
     }
   }
+  return tables;
+}
+
+// MPEG-TS and -PS: each packet's own position.
+Result<Units> MpegUnits(CachedSource* source, const std::vector<DemuxedPacket>& demuxed,
+                        const VideoIndex& index) {
+  Units units;
+  for (const DemuxedPacket& packet : demuxed) {
+    if (packet.position >= 0) units.starts.push_back(static_cast<uint64_t>(packet.position));
+  }
+  std::ranges::sort(units.starts);
+  units.starts.erase(std::ranges::unique(units.starts).begin(), units.starts.end());
+  if (units.starts.empty() || index.container != "mpegts") return units;
+  FB_ASSIGN_OR_RETURN(const TransportPackets layout,
+                      TransportPacketsAt(source, units.starts.front()));
+  units.transport = layout;
+  FB_ASSIGN_OR_RETURN(units.header, TransportTables(source, layout, units.starts.front()));
   return units;
 }
 
 // Demuxes again from the sync points and compares.
 class Checker {
  public:
-  Checker(CachedSource* source, const std::vector<DemuxedPacket>& demuxed, VideoIndex* index)
-      : source_(source), demuxed_(demuxed), index_(*index) {}
+  Checker(CachedSource* source, const std::vector<DemuxedPacket>& demuxed,
+          const std::optional<TransportPackets>& transport, VideoIndex* index)
+      : source_(source), demuxed_(demuxed), transport_(transport), index_(*index) {}
 
   // True if the packets from `sync` to `last` come again.
   Result<bool> Check(uint32_t sync, uint32_t last) {
@@ -137,12 +178,48 @@ class Checker {
       same = payload.size() == want.size && HashOfPayload(payload) == want.hash;
       return same && ++next <= last;
     }));
+    if (transport_) MarkHoles(bytes, start, sync);
     return same && next > last;
   }
+  uint32_t damaged() const { return damaged_; }
 
  private:
+  // Packets of a transport stream count to 16. What is lost inside a coded picture leaves a hole
+  // that decoders may not notice; between two pictures, where files were put together, it is none.
+  void MarkHoles(ByteView bytes, uint64_t start, uint32_t first) {
+    constexpr uint64_t kTsPacket = 188;
+    std::optional<uint32_t> last;
+    for (uint64_t at = 0; at + transport_->sync + kTsPacket <= bytes.size();
+         at += transport_->size) {
+      const ByteView packet = bytes.subspan(at + transport_->sync, kTsPacket);
+      const auto byte = [&](size_t i) { return std::to_integer<uint32_t>(packet[i]); };
+      const auto pid = static_cast<int32_t>((byte(1) & 0x1f) << 8 | byte(2));
+      const bool payload = (byte(3) & 0x10) != 0;
+      if (byte(0) != 0x47 || pid != index_.demux_stream || !payload) continue;
+      const bool jumps = (byte(3) & 0x20) != 0 && byte(4) > 0 && (byte(5) & 0x80) != 0;
+      const bool begins = (byte(1) & 0x40) != 0, broken = (byte(1) & 0x80) != 0;
+      const bool follows = !last || (*last + 1) % 16 == (byte(3) & 15);
+      if (broken || (!follows && !begins && !jumps)) MarkAt(start + at, first);
+      last = byte(3) & 15;
+    }
+  }
+
+  // The packets that begin in the unit in which `offset` lies.
+  void MarkAt(uint64_t offset, uint32_t first) {
+    auto& packets = index_.packets;
+    const auto after =
+        std::upper_bound(packets.begin() + first, packets.end(), offset,
+                         [](uint64_t value, const Packet& p) { return value < p.offset; });
+    for (auto p = after; p != packets.begin() && (p - 1)->offset == (after - 1)->offset; --p) {
+      damaged_ += ((p - 1)->flags & Packet::kDamaged) == 0 ? 1 : 0;
+      (p - 1)->flags |= Packet::kDamaged;
+    }
+  }
+
   CachedSource* source_;
   const std::vector<DemuxedPacket>& demuxed_;
+  const std::optional<TransportPackets>& transport_;
+  uint32_t damaged_ = 0;
   VideoIndex& index_;
 };
 
@@ -166,14 +243,13 @@ Status SetSpans(const Units& units, const std::vector<DemuxedPacket>& demuxed, u
   // A packet ends where the next one's unit begins; that an access unit of a transport stream has
   // ended shows in the first bytes of the next; and a packet whose position the demuxer of a
   // program stream does not know may reach into the next unit.
-  constexpr uint64_t kTsPacket = 188;
-  const bool transport = index->container == "mpegts", program = index->container == "mpeg";
+  const bool program = index->container == "mpeg";
   for (size_t i = 0; i < demuxed.size(); ++i) {
     size_t next = i + 1;
     while (next < demuxed.size() && numbers[next] == numbers[i]) ++next;
     const size_t unit = next < demuxed.size() ? numbers[next] + program : units.starts.size();
     uint64_t end = unit < units.starts.size() ? units.starts[unit] : object_size;
-    if (transport) end = std::min(end + kTsPacket, object_size);
+    if (units.transport) end = std::min(end + units.transport->size, object_size);
     const uint64_t size = end - index->packets[i].offset;
     if (size > UINT32_MAX) return Status(Code::kDataLoss, "a packet spans more than 4 GiB");
     index->packets[i].size = static_cast<uint32_t>(size);
@@ -214,7 +290,7 @@ Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed
   }
   index->demux_header = std::move(units.header);
   FB_RETURN_IF_ERROR(SetSpans(units, demuxed, object->size(), index));
-  Checker checker(&source, demuxed, index);
+  Checker checker(&source, demuxed, units.transport, index);
   // Back to front, so that a group whose start fails is checked again as a part of the one before.
   const auto n = static_cast<uint32_t>(index->packets.size());
   uint32_t next_sync = n, removed = 0;
@@ -230,6 +306,12 @@ Status FindSpans(ObjectReader* object, const std::vector<DemuxedPacket>& demuxed
       index->packets[i].flags &= static_cast<uint8_t>(~Packet::kKey);
       ++removed;
     }
+  }
+  if (checker.damaged() > 0) {
+    report->warnings.push_back(
+        fmt::format("stream {}: the transport stream lost bytes of {} pictures: they and those "
+                    "that refer to them are errors",
+                    index->stream, checker.damaged()));
   }
   if (removed > 0) {
     report->sync_points_removed += removed;

@@ -25,6 +25,12 @@ Status PacketError(const VideoIndex& index, uint32_t packet, const std::string& 
       {.offset = static_cast<int64_t>(p.offset), .end = static_cast<int64_t>(p.offset + p.size)});
 }
 
+// Decoders that say of each picture whether it is whole (AVFrame::decode_error_flags) when they are
+// not strict. Others (HEVC) then give a picture with holes and say nothing.
+bool MarksDamage(const std::string& codec) {
+  return codec == "h264" || codec == "mpeg1video" || codec == "mpeg2video" || codec == "mpeg4";
+}
+
 std::string FlagsText(int flags) {
   std::string text;
   const auto add = [&](int flag, const char* name) {
@@ -84,6 +90,7 @@ Status StreamDecoder::Decode(const VideoIndex& index, const DecodeRun& run, Pack
             .strict = !lenient_};
   Status status = RunPass(pass);
   if (status.ok() || !pass.strict || status.code() != Code::kDataLoss) return status;
+  if (!MarksDamage(index.parameters.codec)) return status;
   // Strictness refuses some sound streams too (a reference list that names pictures from before
   // the sync point). The second way conceals nothing either: no picture of the run may carry an
   // error flag. What already came out was right.
@@ -136,6 +143,9 @@ Status StreamDecoder::FeedPacket(Pass& pass, uint32_t packet) {
   const bool first = packet == pass.run.packets.front();
   const bool may_drop = pass.drop_unreferenced && !first && p.pts != kNoPts && !IsWanted(packet);
   if (may_drop && p.parameter_set == 0 && parameter_set_ == 0 && IsUnreferenced(*av)) return {};
+  if ((p.flags & Packet::kDamaged) != 0 && !pass.BrokenByDesign(packet)) {
+    return PacketError(pass.index, packet, "the transport stream lost bytes of it");
+  }
   av->pts = Tag(epoch_, packet);
   av->dts = av->pts;
   av->flags = (p.flags & Packet::kKey) != 0 ? AV_PKT_FLAG_KEY : 0;
@@ -159,20 +169,16 @@ Status StreamDecoder::FeedPacket(Pass& pass, uint32_t packet) {
 Status StreamDecoder::AttachParameters(const VideoIndex& index, uint32_t packet, bool first,
                                        AVPacket* av) {
   const uint32_t set = index.packets[packet].parameter_set;
-  // A decoder that ran elsewhere in the stream keeps the parameter sets it met there: each run
-  // starts from the stream's own, as a fresh decoder would.
-  const bool resets = first && bitstream_.has_nal_units();
+  // A decoder that ran elsewhere, in this stream or in another of the same parameters, keeps the
+  // parameter sets it met there: each run starts from its own, as a fresh decoder would.
+  const bool resets = first && (bitstream_.has_nal_units() || set != 0);
   if (set == parameter_set_ && !resets) return {};
   if (set > index.parameter_sets.size()) {
     return Status(Code::kDataLoss, "the index is damaged: a packet without its parameter set");
   }
   parameter_set_ = set;
   const std::string& extra = set == 0 ? index.parameters.extradata : index.parameter_sets[set - 1];
-  if (extra.empty()) return {};
-  uint8_t* side = av_packet_new_side_data(av, AV_PKT_DATA_NEW_EXTRADATA, extra.size());
-  if (side == nullptr) return Status(Code::kResourceExhausted, "no memory");
-  std::ranges::copy(extra, side);
-  return {};
+  return AttachParameterSet(extra, av);
 }
 
 Status StreamDecoder::Receive(Pass& pass, bool to_the_end) {

@@ -10,6 +10,7 @@ extern "C" {
 #include <map>
 #include <set>
 
+#include "media/ffmpeg/codec.h"
 #include "media/ffmpeg/picture_hash.h"
 #include "media/ffmpeg/scan_builder.h"
 #include "media/ffmpeg/scan_order.h"
@@ -47,7 +48,7 @@ class TaggedDecoder {
     Result<CodecContextPtr> context = Status(Code::kResourceExhausted, "no memory for a decoder");
     if (self->frame_ != nullptr && self->packet_ != nullptr && copy != nullptr &&
         avcodec_parameters_copy(copy, parameters) >= 0) {
-      if (extradata != nullptr) SetExtradata(*extradata, copy);
+      if (extradata != nullptr && !IsPalette(*extradata)) SetExtradata(*extradata, copy);
       context = OpenDecoder(copy, flags);
     }
     avcodec_parameters_free(&copy);
@@ -64,7 +65,7 @@ class TaggedDecoder {
     if (av_packet_ref(packet_.get(), &packet) < 0) return;
     packet_->pts = packet_->dts = number;
     packet_->flags &= ~AV_PKT_FLAG_DISCARD;
-    if (new_extradata != nullptr) Attach(*new_extradata);
+    if (new_extradata != nullptr) (void)AttachParameterSet(*new_extradata, packet_.get());
     while (avcodec_send_packet(context_.get(), packet_.get()) == AVERROR(EAGAIN)) {
       if (!Receive(sink)) break;
     }
@@ -90,12 +91,6 @@ class TaggedDecoder {
     av_freep(static_cast<void*>(&parameters->extradata));
     parameters->extradata = bytes;
     parameters->extradata_size = static_cast<int>(extradata.size());
-  }
-
-  void Attach(const std::string& extradata) {
-    uint8_t* to =
-        av_packet_new_side_data(packet_.get(), AV_PKT_DATA_NEW_EXTRADATA, extradata.size());
-    if (to != nullptr) std::ranges::copy(extradata, to);
   }
 
   bool Receive(const Sink& sink) {
@@ -299,7 +294,8 @@ class Verifier {
       Run* run = active.run;
       // As at run time: extradata goes along where the set in force changes.
       const uint16_t set = index_.packets[i].parameter_set;
-      const bool changes = i > run->start && set != index_.packets[i - 1].parameter_set;
+      const bool changes = i > run->start ? set != index_.packets[i - 1].parameter_set
+                                          : IsPalette(*ExtradataOf(set));
       const std::string* change = changes ? ExtradataOf(set) : nullptr;
       active.decoder->Feed(packet, i, change, SinkOf(run));
     }
@@ -507,15 +503,24 @@ class Verifier {
 
 }  // namespace
 
+PayloadFeed::PayloadFeed(ObjectReader* object, const VideoIndex* index)
+    : source_(object), index_(index) {
+  keys_.reserve(index->packets.size());
+  for (const Packet& p : index->packets) keys_.push_back((p.flags & Packet::kKey) != 0);
+}
+
 Result<bool> PayloadFeed::Next(AVPacket* packet) {
   av_packet_unref(packet);
   if (next_ >= index_->packets.size()) return false;
+  const bool key = keys_[next_];
   const Packet& p = index_->packets[next_++];
   if (av_new_packet(packet, static_cast<int>(p.size)) < 0) {
     return Status(Code::kResourceExhausted, "no memory for a packet");
   }
   FB_RETURN_IF_ERROR(
       source_.ReadFully(p.offset, {reinterpret_cast<std::byte*>(packet->data), size_t{p.size}}));
+  // Some decoders (PNG) take a packet without it for one that changes the picture before.
+  if (key) packet->flags |= AV_PKT_FLAG_KEY;
   return true;
 }
 

@@ -11,14 +11,14 @@ class PacketFeed {
  public:
   virtual ~PacketFeed() = default;
   virtual Status Restart() = 0;
-  // The next packet, its payload only. false: the end.
+  // The next packet, its payload and whether the container calls it a key. false: the end.
   virtual Result<bool> Next(AVPacket* packet) = 0;
 };
 
 // From the payloads in the object.
 class PayloadFeed : public PacketFeed {
  public:
-  PayloadFeed(ObjectReader* object, const VideoIndex* index) : source_(object), index_(index) {}
+  PayloadFeed(ObjectReader* object, const VideoIndex* index);
   Status Restart() override {
     next_ = 0;
     return {};
@@ -28,6 +28,7 @@ class PayloadFeed : public PacketFeed {
  private:
   CachedSource source_;
   const VideoIndex* index_;
+  std::vector<bool> keys_;  // as claimed: the index's flags change while they are verified
   size_t next_ = 0;
 };
 
