@@ -32,6 +32,7 @@ namespace forebay {
 namespace {
 
 constexpr size_t kSuppliedMost = 4096;                   // batches
+constexpr uint64_t kItemShare = 4;                       // of the memory, for one item's reads
 constexpr int64_t kEpochsMost = (int64_t{1} << 31) - 1;  // `_epoch` is int32
 
 Status CheckOptions(const LoaderOptions& options) {
@@ -212,9 +213,10 @@ Status RunLoader::SetBudget() {
                       engine::PlanMemory(options_, plan_, sources_, dataset()));
   pipeline_options_.memory_tier_bytes = memory.kept;
   for (const engine::OpenedSource& source : sources_) {
-    if (source.tables != nullptr) source.tables->KeepDecoded(memory.decoded);
-    if (source.tables != nullptr && options_.order.shuffle == ShuffleKind::kNone) {
-      source.tables->ExpectInOrder();
+    if (source.tables != nullptr) {
+      source.tables->KeepDecoded(memory.decoded);
+      source.tables->set_item_bytes(memory.in_work / kItemShare);
+      if (options_.order.shuffle == ShuffleKind::kNone) source.tables->ExpectInOrder();
     }
     if (source.records != nullptr) source.records->kept().SetLimit(memory.prepared);
   }

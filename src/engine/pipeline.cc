@@ -9,8 +9,9 @@
 namespace forebay::engine {
 namespace {
 
-constexpr uint64_t kItemsMax = 4096;  // slots of the ring
-constexpr uint64_t kBatchesMax = 64;  // the deepest runway
+constexpr uint64_t kItemsMax = 4096;      // slots of the ring
+constexpr uint64_t kTogetherMax = 65536;  // samples ahead, where batches are few items
+constexpr uint64_t kBatchesMax = 64;      // the deepest runway
 constexpr uint64_t kEpochMost = (uint64_t{1} << 31) - 1;
 constexpr auto kCloseTimeout = std::chrono::seconds(30);
 constexpr auto kNumbersTimeout = std::chrono::seconds(1);
@@ -54,7 +55,10 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
   if (!options_.external) {
     batch = std::clamp(order.EpochSamples(kEpochMost), uint64_t{1}, batch);
   }
-  const auto depth_max = static_cast<int>(std::clamp(kItemsMax / batch, uint64_t{2}, kBatchesMax));
+  // Where samples are planned together a batch is few items, mostly; if not, the ring bounds it.
+  const uint64_t samples_max = dataset.plans_together() ? kTogetherMax : kItemsMax;
+  const auto depth_max =
+      static_cast<int>(std::clamp(samples_max / batch, uint64_t{2}, kBatchesMax));
   std::vector<fetch::Tier*> tiers;
   if (options_.memory_tier_bytes > 0) {
     memory_tier_ = std::make_unique<fetch::MemoryTier>(options_.memory_tier_bytes, *loop_);
@@ -77,7 +81,8 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
   decode_ = feed::MakeDecodePool(dataset, options_.decode_threads, *loop_);
   feed::Feeder::Options feed_options;
   feed_options.memory_bytes = options_.memory_bytes;
-  feed_options.capacity = batch * (static_cast<uint64_t>(depth_max) + 1);
+  feed_options.capacity = std::min(batch * (static_cast<uint64_t>(depth_max) + 1),
+                                   std::max(kItemsMax, 2 * batch) + batch);
   feed_options.skip_max = options_.skip_max;
   feeder_ = std::make_unique<feed::Feeder>(
       dataset, *sampler_, *planner_, *decode_, outputs_, *loop_, feed_options,

@@ -275,24 +275,34 @@ TableSamples::Rows TableSamples::Locate(std::span<const uint64_t> samples) const
   return rows;
 }
 
-// What is decoded already is one group, whatever it is of; what has to be read is one for each
-// piece.
-std::vector<std::vector<uint32_t>> TableSamples::SortOut(const Rows& rows) {
-  constexpr uint32_t kNone = ~uint32_t{0};
-  std::vector<std::vector<uint32_t>> groups;
-  std::vector<uint32_t> group_of(rows.parts.size(), kNone);
-  uint32_t ready = kNone;  // the group of those that are decoded
-  for (size_t i = 0; i < rows.part_of.size(); ++i) {
-    uint32_t& group = group_of[rows.part_of[i]];
-    if (group == kNone) {
-      const bool decoded = rows.parts[rows.part_of[i]].decoded != nullptr;
-      group = decoded && ready != kNone ? ready : static_cast<uint32_t>(groups.size());
-      if (group == groups.size()) groups.emplace_back();
-      if (decoded) ready = group;
-    }
-    groups[group].push_back(static_cast<uint32_t>(i));
+uint64_t TableSamples::RawBytesOf(const Part& part) const {
+  uint64_t bytes = 0;
+  if (part.decoded) return bytes;
+  for (const Extent& extent : table_[part.piece].extents) {
+    bytes += SlabsFor(extent.range.size()) * kSlabBytes;
   }
-  return groups;
+  return bytes;
+}
+
+// As few groups as may be: as much in one as an item may read.
+std::vector<std::vector<uint32_t>> TableSamples::SortOut(const Rows& rows) const {
+  std::vector<size_t> group_of;  // of each part
+  size_t groups = 0;
+  uint64_t bytes = 0;  // of the last group
+  for (const Part& part : rows.parts) {
+    const uint64_t more = RawBytesOf(part);
+    if (groups == 0 || (bytes > 0 && more > 0 && bytes + more > item_bytes_)) {
+      ++groups;
+      bytes = 0;
+    }
+    bytes += more;
+    group_of.push_back(groups - 1);
+  }
+  std::vector<std::vector<uint32_t>> sorted(groups);
+  for (size_t i = 0; i < rows.part_of.size(); ++i) {
+    sorted[group_of[rows.part_of[i]]].push_back(static_cast<uint32_t>(i));
+  }
+  return sorted;
 }
 
 std::vector<std::vector<uint32_t>> TableSamples::Together(std::span<const uint64_t> samples) const {
@@ -314,8 +324,9 @@ std::vector<Dataset::Planned> TableSamples::PlanBatch(std::span<const uint64_t> 
                                                       uint64_t) const {
   std::vector<Planned> all;
   Rows rows = Locate(samples);
-  const auto decoded = [](const Part& part) { return part.decoded != nullptr; };
-  if (rows.parts.size() == 1 || std::ranges::all_of(rows.parts, decoded)) {
+  uint64_t bytes = 0;
+  for (const Part& part : rows.parts) bytes += RawBytesOf(part);
+  if (rows.parts.size() == 1 || bytes <= item_bytes_) {
     all.push_back({{}, PlanOf(std::move(rows)), {}, 0});
     return all;
   }
@@ -329,46 +340,60 @@ std::vector<Dataset::Planned> TableSamples::PlanBatch(std::span<const uint64_t> 
   return all;
 }
 
+// Of all units: what is not decoded yet.
+void TableSamples::SetReads(const Rows& rows, SamplePlan& plan) const {
+  plan.extents.clear();
+  uint64_t bytes = 0;
+  uint64_t of_pieces = 0;
+  std::vector<uint8_t> reads;  // of each part, whether it is read
+  for (const Part& part : rows.parts) {
+    reads.push_back(part.decoded ? 0 : 1);
+    if (part.decoded) continue;
+    const TablePiece& piece = table_[part.piece];
+    plan.extents.insert(plan.extents.end(), piece.extents.begin(), piece.extents.end());
+    for (const Extent& extent : piece.extents) bytes += extent.range.size();
+    of_pieces += piece.rows;
+  }
+  plan.used_bytes = 0;
+  if (of_pieces > 0) {
+    uint64_t count = 0;
+    for (const uint32_t part : rows.part_of) count += reads[part];
+    plan.used_bytes = std::max<uint64_t>(bytes / of_pieces * count, 1);
+  }
+  for (DecodeUnit& unit : plan.units) unit.extent_count = plan.extents.size();
+}
+
 // What is read for a piece is the same for all its rows, whatever a gap costs now: equal extents
 // are fetched once. Of a piece that is decoded nothing is read.
 SamplePlan TableSamples::PlanOf(Rows rows) const {
   constexpr size_t kUnitRows = 4096;
   SamplePlan plan;
   const size_t count = rows.samples.size();
-  uint64_t of_pieces = 0;
-  for (const Part& part : rows.parts) {
-    if (part.decoded) continue;
-    const TablePiece& piece = table_[part.piece];
-    plan.extents.insert(plan.extents.end(), piece.extents.begin(), piece.extents.end());
-    for (const Extent& extent : piece.extents) plan.used_bytes += extent.range.size();
-    of_pieces += piece.rows;
-  }
-  if (of_pieces > 0) {
-    plan.used_bytes = std::max<uint64_t>(plan.used_bytes / of_pieces * count, 1);
-  }
   for (size_t first = 0; first < count; first += kUnitRows) {
-    plan.units.push_back({0, plan.extents.size(), first, std::min(kUnitRows, count - first)});
+    plan.units.push_back({0, 0, first, std::min(kUnitRows, count - first)});
   }
+  SetReads(rows, plan);
   const auto ragged = static_cast<size_t>(std::ranges::count_if(arrays_, &SampleArray::ragged));
   plan.ragged_bytes.resize(count * ragged);
   plan.detail = std::make_shared<const Rows>(std::move(rows));
   return plan;
 }
 
-// By the time that an item's turn comes its piece may have been decoded for another.
+// By the time that an item's turn comes some of its pieces may have been decoded for another.
 bool TableSamples::Shorten(SamplePlan* plan) const {
   if (plan->extents.empty()) return false;
   const auto& was = *static_cast<const Rows*>(plan->detail.get());
   std::vector<Part> parts = was.parts;
+  size_t found = 0;
   for (Part& part : parts) {
-    if (!part.decoded) part.decoded = pieces_->Find(part.piece);
-    if (!part.decoded) return false;
+    if (part.decoded) continue;
+    part.decoded = pieces_->Find(part.piece);
+    found += part.decoded ? 1 : 0;
   }
+  if (found == 0) return false;
   auto rows = std::make_shared<Rows>(was);
   rows->parts = std::move(parts);
-  plan->extents.clear();
-  for (DecodeUnit& unit : plan->units) unit.extent_count = 0;
-  plan->used_bytes = 0;
+  SetReads(*rows, *plan);
   plan->detail = std::move(rows);
   return true;
 }

@@ -54,6 +54,8 @@ class TableSamples : public Dataset {
   uint64_t decoded_bytes() const { return decoded_bytes_; }
   // Decoded pieces are kept within this.
   void KeepDecoded(uint64_t bytes) { pieces_->set_limit(bytes); }
+  // An item may read so much, or one piece. Before anything is planned.
+  void set_item_bytes(uint64_t bytes) { item_bytes_ = bytes; }
   // Rows come in the catalog's order: columns are kept as they are. Before there is a decoder.
   void ExpectInOrder() { in_order_ = true; }
   // How many samples there were when the catalog had so many row groups.
@@ -98,8 +100,10 @@ class TableSamples : public Dataset {
   Rows Locate(std::span<const uint64_t> samples) const;
   void LocateStretch(Rows& rows) const;
   Part PartOf(size_t piece) const;
-  static std::vector<std::vector<uint32_t>> SortOut(const Rows& rows);
+  uint64_t RawBytesOf(const Part& part) const;
+  std::vector<std::vector<uint32_t>> SortOut(const Rows& rows) const;
   SamplePlan PlanOf(Rows rows) const;
+  void SetReads(const Rows& rows, SamplePlan& plan) const;
   Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes, RawBytes& scratch,
                     DecodedColumn* out) const;
 
@@ -124,6 +128,7 @@ class TableSamples : public Dataset {
   uint64_t rows_ = 0;
   uint64_t decoded_bytes_ = 0;
   uint64_t raw_bytes_max_ = 0;
+  uint64_t item_bytes_ = 0;
   std::unique_ptr<TablePieces> pieces_;
 };
 

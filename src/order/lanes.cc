@@ -54,29 +54,54 @@ FB_AVX512_INLINE Halves Divide(__m512i x, uint64_t a) {
   return {left, right};
 }
 
-}  // namespace
-
-bool HasLanes() {
+bool Has() {
   static const bool has =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
   return has;
 }
 
-FB_AVX512 void ForwardLanes(const NetworkOfLanes& network, std::span<uint64_t> values) {
-  FB_ASSERT(values.size() % kLanes == 0);
+// `count` vectors side by side, as each waits for its own multiplications most of the time.
+template <size_t count>
+FB_AVX512_INLINE __mmask8 Forward(const NetworkOfLanes& network, uint64_t n, uint64_t* values) {
   const __m512i a = All(network.a);
   const __m512i b = All(network.b);
-  for (size_t i = 0; i < values.size(); i += kLanes) {
-    Halves x = Divide(_mm512_loadu_si512(values.data() + i), network.a);
-    for (size_t k = 0; k < network.keys.size(); k += 2) {
-      const __m512i of_right = Mix(_mm512_xor_si512(x.right, All(network.keys[k])));
-      x.left = AddModulo(x.left, Reduce(of_right, a), a);
-      const __m512i of_left = Mix(_mm512_xor_si512(x.left, All(network.keys[k + 1])));
-      x.right = AddModulo(x.right, Reduce(of_left, b), b);
-    }
-    _mm512_storeu_si512(values.data() + i,
-                        _mm512_add_epi64(_mm512_mullo_epi64(x.right, a), x.left));
+  Halves x[count];
+  for (size_t i = 0; i < count; ++i) {
+    x[i] = Divide(_mm512_loadu_si512(values + i * kLanes), network.a);
   }
+#pragma GCC unroll 3
+  for (size_t k = 0; k < 6; k += 2) {
+    __m512i mixed[count];
+    const __m512i key = All(network.keys[k]);
+    for (size_t i = 0; i < count; ++i) mixed[i] = Mix(_mm512_xor_si512(x[i].right, key));
+    for (size_t i = 0; i < count; ++i) x[i].left = AddModulo(x[i].left, Reduce(mixed[i], a), a);
+    const __m512i next = All(network.keys[k + 1]);
+    for (size_t i = 0; i < count; ++i) mixed[i] = Mix(_mm512_xor_si512(x[i].left, next));
+    for (size_t i = 0; i < count; ++i) x[i].right = AddModulo(x[i].right, Reduce(mixed[i], b), b);
+  }
+  __mmask8 above = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const __m512i whole = _mm512_add_epi64(_mm512_mullo_epi64(x[i].right, a), x[i].left);
+    above |= _mm512_cmpge_epu64_mask(whole, All(n));
+    _mm512_storeu_si512(values + i * kLanes, whole);
+  }
+  return above;
+}
+
+}  // namespace
+
+bool HasLanes() { return Has(); }
+
+FB_AVX512 bool ForwardLanes(const NetworkOfLanes& network, uint64_t n, std::span<uint64_t> values) {
+  FB_ASSERT(values.size() % kLanes == 0);
+  constexpr size_t kSideBySide = 4;
+  size_t i = 0;
+  __mmask8 above = 0;
+  for (; i + kSideBySide * kLanes <= values.size(); i += kSideBySide * kLanes) {
+    above |= Forward<kSideBySide>(network, n, values.data() + i);
+  }
+  for (; i < values.size(); i += kLanes) above |= Forward<1>(network, n, values.data() + i);
+  return above == 0;
 }
 
 FB_AVX512 void AddStepsLanes(std::span<const uint64_t> thresholds, std::span<const uint64_t> deltas,
@@ -100,7 +125,7 @@ FB_AVX512 void AddStepsLanes(std::span<const uint64_t> thresholds, std::span<con
 namespace forebay::order {
 
 bool HasLanes() { return false; }
-void ForwardLanes(const NetworkOfLanes&, std::span<uint64_t>) { FB_ASSERT(false); }
+bool ForwardLanes(const NetworkOfLanes&, uint64_t, std::span<uint64_t>) { return false; }
 void AddStepsLanes(std::span<const uint64_t>, std::span<const uint64_t>, std::span<uint64_t>) {
   FB_ASSERT(false);
 }

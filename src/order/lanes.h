@@ -22,7 +22,8 @@ inline constexpr size_t kLanes = 8;
 bool HasLanes();
 
 // `values`: a multiple of kLanes of them, each x = right * a + left; what the rounds make of it.
-void ForwardLanes(const NetworkOfLanes& network, std::span<uint64_t> values);
+// False: some of that is `n` or more.
+bool ForwardLanes(const NetworkOfLanes& network, uint64_t n, std::span<uint64_t> values);
 
 // Adds to each value the `deltas` of all `thresholds` that it reaches, modulo 2^64.
 void AddStepsLanes(std::span<const uint64_t> thresholds, std::span<const uint64_t> deltas,

@@ -85,10 +85,12 @@ void Permutation::AtEach(std::span<uint64_t> values) const {
   if (table_.empty() && n_ <= kLanesMost && HasLanes()) {
     done = values.size() / kLanes * kLanes;
     const auto lanes = values.first(done);
-    for (const uint64_t value : lanes) FB_ASSERT(value < n_);
-    ForwardLanes({a_.divisor(), b_, keys_}, lanes);
-    for (uint64_t& value : lanes) {
-      while (value >= n_) value = Forward(value);
+    uint64_t all = 0;
+    for (const uint64_t value : lanes) all |= (n_ - 1 - value);
+    FB_ASSERT(all >> 63 == 0);  // none is n or more
+    const bool whole = ForwardLanes({a_.divisor(), b_, keys_}, n_, lanes);
+    for (size_t i = 0; !whole && i < done; ++i) {
+      while (lanes[i] >= n_) lanes[i] = Forward(lanes[i]);
     }
   }
   AtEachOfFew(values.subspan(done));

@@ -1,10 +1,17 @@
 #include "plan/planner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace forebay::plan {
+namespace {
+
+constexpr double kShortStepS = 0.0005;
+constexpr uint64_t kRefillShare = 4;
+
+}  // namespace
 
 Planner::Planner(ScheduleSource& source, const RunwayOptions& runway)
     : source_(source), runway_(runway) {}
@@ -12,7 +19,7 @@ Planner::Planner(ScheduleSource& source, const RunwayOptions& runway)
 void Planner::Restart() {
   next_.reset();
   ended_ = false;
-  head_waiting_ = false;
+  head_waiting_ = full_ = false;
   next_group_ = groups_taken_;
 }
 
@@ -38,7 +45,7 @@ Result<const PlanItem*> Planner::Peek(Time now) {
   const uint64_t group = next_->item.group;
   const bool is_head = group == groups_taken_;
   const uint64_t depth = static_cast<uint64_t>(runway_.depth());
-  if (group >= groups_taken_ + depth && !(is_head && head_waiting_)) return none;
+  if (!HasRoom(group, depth) && !(is_head && head_waiting_)) return none;
   const auto steps_ahead = static_cast<int64_t>(group - groups_taken_);
   if (is_head && head_waiting_) {
     next_->urgency = Urgency::kDemand;
@@ -50,6 +57,17 @@ Result<const PlanItem*> Planner::Peek(Time now) {
     next_->due = last_taken_ + (steps_ahead + 1) * step;
   }
   return &*next_;
+}
+
+// Where steps are as short as it takes to wake a thread, a full runway is refilled by several
+// batches at a time.
+bool Planner::HasRoom(uint64_t group, uint64_t depth) {
+  const uint64_t end = groups_taken_ + depth;
+  const uint64_t room = end > group ? end - group : 0;
+  const bool short_steps = runway_.step_s() < kShortStepS;
+  const uint64_t wanted = full_ && short_steps ? std::max<uint64_t>(depth / kRefillShare, 1) : 1;
+  full_ = room < wanted;
+  return !full_;
 }
 
 PlanItem Planner::Pop() {

@@ -52,6 +52,7 @@ class Planner {
 
  private:
   Status Fill();
+  bool HasRoom(uint64_t group, uint64_t depth);
 
   ScheduleSource& source_;
   Runway runway_;
@@ -62,6 +63,7 @@ class Planner {
   Time last_taken_{};
   bool head_waiting_ = false;
   bool ended_ = false;
+  bool full_ = false;  // the runway was, and is not yet refilled
 };
 
 }  // namespace forebay::plan

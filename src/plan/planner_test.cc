@@ -49,6 +49,23 @@ TEST(Planner, gives_items_in_sequence_up_to_the_runway) {
   EXPECT_EQ(Pull(planner).size(), 3u);
 }
 
+TEST(Planner, refills_several_groups_at_a_time_where_steps_are_short) {
+  CountingSource source(100, 1);
+  Planner planner(source, {.fixed_s = 1.0, .depth_max = 16});
+  const auto take = [&](Duration step) {
+    planner.OnTaken(Time{}, step, Duration{});
+    return Pull(planner).size();
+  };
+  size_t all = Pull(planner).size();
+  size_t taken = 2;  // the first step is none
+  for (int i = 0; i < 2; ++i) all += take(std::chrono::microseconds(20));
+  EXPECT_EQ(all, taken + 16) << "full";
+  std::vector<size_t> came;
+  for (int i = 0; i < 8; ++i) came.push_back(take(std::chrono::microseconds(20)));
+  EXPECT_EQ(came, (std::vector<size_t>{0, 0, 0, 4, 0, 0, 0, 4}));
+  EXPECT_EQ(take(std::chrono::milliseconds(100)), 1u) << "steps are long now";
+}
+
 TEST(Planner, off_gives_the_head_alone_and_only_when_it_is_waited_for) {
   CountingSource source(100, 2);
   Planner planner(source, {.fixed_s = 0});

@@ -24,7 +24,7 @@ constexpr double kAgainWindow = 512;  // parts
 constexpr double kAgainShare = 0.0015;
 constexpr int kBonusMax = 4;
 constexpr int kCleanStepsToForget = 64;
-constexpr double kDecideEveryS = 0.005;
+constexpr double kDecideEveryS = 0.02;
 
 double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 

@@ -86,6 +86,7 @@ class EpollLoop final : public EventLoop {
     return at < watchers_.size() && watchers_[at].generation != 0 ? &watchers_[at] : nullptr;
   }
   void Loop();
+  bool MaySleep() FB_EXCLUDES(mutex_);
   int Wait(epoll_event* events);
   void Dispatch(const epoll_event& event);
   void Expect(std::span<const epoll_event> coming) const;
@@ -102,6 +103,7 @@ class EpollLoop final : public EventLoop {
   Mutex mutex_;
   std::vector<Task> inbox_ FB_GUARDED_BY(mutex_);
   bool stopping_ FB_GUARDED_BY(mutex_) = false;
+  bool sleeping_ FB_GUARDED_BY(mutex_) = false;  // or about to: a post has to wake it
 
   // Loop thread only.
   std::vector<Task> running_;
@@ -131,7 +133,7 @@ void EpollLoop::Post(Task task) {
   {
     MutexLock lock(mutex_);
     if (stopping_) return;  // `task` is destroyed by the caller's frame, outside the lock
-    wake = inbox_.empty();
+    wake = std::exchange(sleeping_, false);
     inbox_.push_back(std::move(task));
   }
   if (wake) Wake();
@@ -193,7 +195,15 @@ void EpollLoop::Unwatch(int fd) {
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
 }
 
+// Whether nothing was posted since the inbox was run.
+bool EpollLoop::MaySleep() {
+  const MutexLock lock(mutex_);
+  sleeping_ = inbox_.empty() && !stopping_;
+  return sleeping_;
+}
+
 int EpollLoop::Wait(epoll_event* events) {
+  if (!MaySleep()) return ::epoll_wait(epoll_fd_, events, kMaxEvents, 0);
   if (timers_.empty()) return ::epoll_wait(epoll_fd_, events, kMaxEvents, -1);
   const Duration left = std::max(Duration::zero(), timers_.begin()->first.first - Now());
   if (has_pwait2_) {
@@ -265,6 +275,7 @@ bool EpollLoop::RunInbox() {
     MutexLock lock(mutex_);
     running_.swap(inbox_);
     stopping = stopping_;
+    sleeping_ = false;
   }
   for (Task& task : running_) {
     task();
