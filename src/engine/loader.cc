@@ -383,8 +383,7 @@ Result<std::optional<Batch>> RunLoader::Next(std::chrono::nanoseconds timeout) {
   }
   if (options_.content_digest) AddContent(*group, *slice);
   if (IsAll(*group, *slice)) {
-    const auto samples = std::span<const int64_t>(group->samples);
-    digest_.AddEach(samples.first(slice->global_samples), epoch_);
+    digest_.AddEach(std::span(group->samples).first(slice->global_samples), epoch_);
     NotePosition(slice->global_samples);
   } else {
     Advance(group->global_samples);
