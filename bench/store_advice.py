@@ -61,6 +61,7 @@ def far(folder):
 
 @contextlib.contextmanager
 def near(folder):
+    folder.chmod(0o755)  # its workers are another user's
     with range_server.RangeServer(folder) as server:
         make_data(folder / "root" / range_server.BUCKET)
         yield server.plain

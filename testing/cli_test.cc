@@ -119,6 +119,35 @@ TEST_F(CliTest, settings_and_endpoints_that_fail_are_the_environments_fault) {
   EXPECT_EQ(Run({"stat", "s3://b(d/x"}).code, 252);
 }
 
+// Also of settings that are refused, which is when they are shown.
+TEST_F(CliTest, a_password_in_a_url_is_never_printed) {
+  environment_["AWS_MAX_ATTEMPTS"] = "1";
+  const std::string url = "http://user:hunter2@127.0.0.1:9/x";
+  const Environment keys = {{"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "secret"}};
+  const auto with = [&](Environment more) {
+    more.insert(environment_.begin(), environment_.end());
+    return more;
+  };
+  Environment proxy = keys;
+  proxy["AWS_ENDPOINT_URL"] = "https://name.invalid";
+  proxy["HTTPS_PROXY"] = "ftp://user:hunter2 @127.0.0.1:9";
+  Environment endpoint = keys;
+  endpoint["AWS_ENDPOINT_URL"] = url;
+  for (const Environment& environment :
+       {with(proxy), with(endpoint), with({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", url}}),
+        with({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", url}, {"AWS_EC2_METADATA_DISABLED", "false"}}),
+        with({{"AWS_ROLE_ARN", "arn:aws:iam::1:role/r"},
+              {"AWS_WEB_IDENTITY_TOKEN_FILE", "/etc/hostname"},
+              {"AWS_ENDPOINT_URL_STS", url}})}) {
+    environment_ = environment;
+    for (const char* command : {"stat", "doctor"}) {
+      const Ran ran = Run({"--log", "trace", command, "s3://bucket/x"});
+      EXPECT_EQ(ran.code, 253) << ran.err;
+      EXPECT_THAT(ran.out + ran.err, Not(HasSubstr("hunter2")));
+    }
+  }
+}
+
 TEST_F(CliTest, an_object_that_is_no_video_is_one_that_failed) {
   WriteFile(folder_ / "text", "no video");
   WriteFile(folder_ / "empty", "");

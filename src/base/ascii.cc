@@ -61,4 +61,18 @@ std::string Printable(std::string_view text, size_t limit) {
   return out;
 }
 
+std::string HideUserinfo(std::string_view text) {
+  // A password may hold any character, this one too.
+  const size_t end = text.rfind('@');
+  if (end == text.npos) return std::string(text);
+  size_t begin = text.find("://");
+  if (begin < end) {
+    begin += 3;
+  } else {
+    begin = text.find('\'');
+    begin = begin < end ? begin + 1 : 0;
+  }
+  return std::string(text.substr(0, begin)) + "***" + std::string(text.substr(end));
+}
+
 }  // namespace forebay

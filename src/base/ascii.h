@@ -27,4 +27,8 @@ bool HasControl(std::string_view text, Tab tab = Tab::kIsControl);
 // place of each control character (those from U+0080 on too) and byte that is no UTF-8.
 std::string Printable(std::string_view text, size_t limit);
 
+// A text that names one URL, in quotes or alone, with "***" in place of the name and the password
+// that the URL may begin with; also of one that is no right URL.
+std::string HideUserinfo(std::string_view text);
+
 }  // namespace forebay

@@ -25,6 +25,16 @@ TEST(Ascii, control_characters_are_found_wherever_they_stand) {
   EXPECT_FALSE(HasControl(""));
 }
 
+TEST(Ascii, a_password_in_a_url_is_hidden_however_broken_the_url_is) {
+  EXPECT_EQ(HideUserinfo("http://host:1/a"), "http://host:1/a");
+  EXPECT_EQ(HideUserinfo("http://user:pass@host:1/a"), "http://***@host:1/a");
+  EXPECT_EQ(HideUserinfo("no scheme for 'ftp://u:p@ss w'ord://x@host:1'"),
+            "no scheme for 'ftp://***@host:1'");
+  EXPECT_EQ(HideUserinfo("no syntax in 'u:p@ss@host'"), "no syntax in '***@host'");
+  EXPECT_EQ(HideUserinfo("u:p@host"), "***@host");
+  EXPECT_EQ(HideUserinfo(""), "");
+}
+
 TEST(Ascii, hex_digits) {
   const std::string_view digits = "0123456789abcdef";
   for (int c = -128; c < 128; ++c) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "net/detail/request.h"
 #include "net/detail/response.h"
@@ -489,7 +490,8 @@ Status CurlTransport::Describe(const Transfer& transfer, CURLcode result) const 
   }
   const char* text =
       transfer.error_text[0] != '\0' ? transfer.error_text.data() : curl_easy_strerror(result);
-  std::string message = fmt::format("{} (curl {})", text, static_cast<int>(result));
+  // It may name the proxy with its password.
+  std::string message = fmt::format("{} (curl {})", HideUserinfo(text), static_cast<int>(result));
   if (transfer.head.complete()) {
     message += fmt::format(", after {} body bytes", transfer.sink.bytes());
   }

@@ -12,7 +12,7 @@ namespace forebay::net::detail {
 namespace {
 
 Status NoUrl(std::string_view url) {
-  return Status(Code::kInvalidArgument, fmt::format("not a URL to send: {}", url));
+  return Status(Code::kInvalidArgument, fmt::format("not a URL to send: {}", HideUserinfo(url)));
 }
 
 }  // namespace

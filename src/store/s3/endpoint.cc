@@ -71,8 +71,8 @@ Status BadSetting(std::string text) {
 }
 
 Result<Endpoint> ParseEndpointUrl(const std::string& url) {
-  const Status invalid =
-      BadSetting(fmt::format("the endpoint '{}' is not http[s]://host[:port][/path]", url));
+  const Status invalid = BadSetting(
+      fmt::format("the endpoint '{}' is not http[s]://host[:port][/path]", HideUserinfo(url)));
   Endpoint endpoint;
   const size_t colon = url.find("://");
   if (colon == std::string::npos) return invalid;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/random.h"
 
@@ -44,7 +45,8 @@ Result<UrlParts> SplitUrl(const std::string& url) {
   }
   const bool known = parts.scheme == "http" || parts.scheme == "https";
   if (!known || parts.host.empty() || parts.host.find('@') != parts.host.npos) {
-    return Status(Code::kInvalidArgument, fmt::format("'{}' is no http or https URL", url));
+    return Status(Code::kInvalidArgument,
+                  fmt::format("'{}' is no http or https URL", HideUserinfo(url)));
   }
   const std::string own_port = parts.scheme == "http" ? ":80" : ":443";
   if (parts.host.ends_with(own_port)) parts.host.resize(parts.host.size() - own_port.size());
