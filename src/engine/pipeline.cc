@@ -81,8 +81,9 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
   decode_ = feed::MakeDecodePool(dataset, options_.decode_threads, *loop_);
   feed::Feeder::Options feed_options;
   feed_options.memory_bytes = options_.memory_bytes;
-  feed_options.capacity = std::min(batch * (static_cast<uint64_t>(depth_max) + 1),
-                                   std::max(kItemsMax, 2 * batch) + batch);
+  const uint64_t items = std::max<uint64_t>(dataset.ItemsMax(batch), 1);
+  feed_options.capacity = std::min(items * (static_cast<uint64_t>(depth_max) + 1),
+                                   std::max(kItemsMax, 2 * items) + items);
   feed_options.skip_max = options_.skip_max;
   feeder_ = std::make_unique<feed::Feeder>(
       dataset, *sampler_, *planner_, *decode_, outputs_, *loop_, feed_options,

@@ -130,6 +130,8 @@ class Dataset {
   // Together sorts a batch's samples (their indices in `samples`) into those that are, each once.
   virtual bool plans_together() const { return false; }
   virtual std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const;
+  // No batch of so many samples is more items.
+  virtual uint64_t ItemsMax(uint64_t samples) const { return samples; }
   // As Together and PlanTogether, of a whole batch.
   struct Planned {
     std::vector<uint32_t> rows;  // indices in `samples`, growing; none: all

@@ -2,6 +2,7 @@
 // are wanted are read, each once for all rows that are drawn from it while it is kept decoded.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ class TableSamples : public Dataset {
   std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
   Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
                                   size_t* bad_row) const override;
+  uint64_t ItemsMax(uint64_t samples) const override {
+    return std::min<uint64_t>(samples, table_.size());
+  }
   std::vector<Planned> PlanBatch(std::span<const uint64_t> samples,
                                  uint64_t gap_bytes) const override;
   bool shares_extents() const override { return true; }
