@@ -256,6 +256,15 @@ def two_descriptions(corpus, first, second, name):
     corpus.path(name).write_bytes(out + moov[moov_start - 8:moov_end])
 
 
+def edited(*edits):
+    """Another edit list: (milliseconds, first frame; None: nothing is shown) each."""
+    def change(data):
+        entries = [(length, -1 if frame is None else 1024 + 512 * frame, 1 << 16)
+                   for length, frame in edits]
+        return replace_boxes(data, 0, len(data), {"moov/trak/edts/elst": rows(">IiI", entries)})
+    return change
+
+
 # H.264 byte streams.
 
 def units(data):
@@ -491,6 +500,12 @@ def patched_files(c: Corpus):
     patch("no_b.mp4", "zero_size_last.mp4", zero_last_size)
     patch("no_b.mp4", "rotate90.mp4", matrix(0, 1, -1, 0))
     patch("no_b.mp4", "rotate180.mp4", matrix(-1, 0, 0, -1))
+    # As phones trim: all samples stay, the edit list shows some. x265's mp4 has dependencies (sdtp).
+    patch("cra_rasl.mp4", "edit_late.mp4", edited((500, 66)))
+    patch("cra_rasl.mp4", "edit_twice.mp4", edited((500, 5), (500, 55)))
+    patch("cra_rasl.mp4", "edit_again.mp4", edited((500, 30), (500, 30)))
+    patch("cra_rasl.mp4", "edit_nothing.mp4", edited((1000, 500)))
+    patch("opengop.mp4", "edit_pause.mp4", edited((300, 0), (1000, None), (800, 30)))
     patch("faststart.mp4", "cut_short_faststart.mp4", cut(0.6))
     patch("closed_b.mp4", "cut_short.mp4", cut(0.6))
     patch("opengop.ts", "cut_short.ts", cut(0.6))
@@ -511,7 +526,7 @@ def patched_files(c: Corpus):
 NOT_VIDEOS = {"cover.png", "repeat2.h264"}
 REJECTED = {"no_key.mp4": "decoding can start", "encrypted.mp4": "encrypted",
             "cut_short.mp4": "cut short", "list.ffconcat": "playlist", "list.m3u8": "playlist",
-            "session.sdp": "playlist"}
+            "session.sdp": "playlist", "edit_nothing.mp4": "shows none"}
 STREAMS = {"two_video.mp4": [0, 1]}
 # Of bytes that are damaged or end early, what FFmpeg makes is not the truth; nor is what it shows
 # before the first picture at which decoding can start.

@@ -27,9 +27,9 @@ struct Packet {
   enum Flag : uint8_t {
     kKey = 1,      // a verified sync point: decoding may start here
     kDiscard = 2,  // needed for decoding, never shown (edit list)
-    // No other frame refers to it, and it carries no parameter set. Set where the container or the
-    // bytes read said so: in a file indexed by its sample table alone an H.264 packet mostly lacks
-    // it, and whoever has the bytes at hand may look (ffmpeg/bitstream.h).
+    // No other frame refers to it, and it carries no parameter set. Set where its bytes were read
+    // and said so: in a file indexed by its sample table alone packets mostly lack it, and whoever
+    // has the bytes at hand may look (ffmpeg/bitstream.h).
     kDisposable = 4,
     // Shown before the sync point that it follows in decode order, and yet decodable from it (RADL,
     // closed GOP): its run may start at the last sync packet s <= t whatever pts[s] is.

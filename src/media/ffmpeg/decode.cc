@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "media/ffmpeg/codec.h"
 #include "media/ffmpeg/convert.h"
@@ -112,9 +113,23 @@ Status Decoder::DecodeRgb(const VideoIndex& index, const std::vector<DecodeRun>&
 Status Decoder::DecodeNative(const VideoIndex& index, const std::vector<DecodeRun>& runs,
                              const FetchedBytes& bytes,
                              const std::function<Status(NativeFrame)>& on_frame) {
+  frames_.clear();
+  for (const DecodeRun& run : runs) {
+    frames_.insert(frames_.end(), run.frames.begin(), run.frames.end());
+  }
+  std::ranges::sort(frames_);
+  // An edit list may show pictures in another order than the decoder gives them.
+  std::map<uint32_t, NativeFrame> early;
+  size_t next = 0;
   return DecodeRuns(index, runs, bytes, [&](uint32_t number, const AVFrame& frame) -> Status {
-    FB_ASSIGN_OR_RETURN(NativeFrame native, PackNative(frame, number));
-    return on_frame(std::move(native));
+    FB_ASSIGN_OR_RETURN(early[number], PackNative(frame, number));
+    while (!early.empty() && early.begin()->first == frames_[next]) {
+      NativeFrame native = std::move(early.begin()->second);
+      early.erase(early.begin());
+      ++next;
+      FB_RETURN_IF_ERROR(on_frame(std::move(native)));
+    }
+    return {};
   });
 }
 

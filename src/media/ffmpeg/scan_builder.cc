@@ -74,10 +74,8 @@ Status TableBuilder::Add(const AVPacket& packet, uint64_t offset) {
   p.dts = packet.dts == AV_NOPTS_VALUE ? kNoPts : packet.dts;
   if ((packet.flags & AV_PKT_FLAG_KEY) != 0) p.flags |= Packet::kKey;
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) p.flags |= Packet::kDiscard;
-  // A table's word is taken only where whoever has the packet can look at it again.
-  if ((packet.flags & AV_PKT_FLAG_DISPOSABLE) != 0 && scan_.reader.has_nal_units()) {
-    p.flags |= Packet::kDisposable;
-  }
+  // AV_PKT_FLAG_DISPOSABLE is not taken: libavformat counts mp4's table of dependencies (sdtp) from
+  // the first sample that an edit list keeps, and so gives the flag to the wrong packets.
   p.parameter_set = set_;
   packets.push_back(p);
   return {};
@@ -136,6 +134,13 @@ Status SetTracker::Add(uint32_t packet, const std::vector<ParameterSet>& sets, b
 }
 
 Status NoSyncPoint(const VideoIndex& index) {
+  const bool shown = std::ranges::any_of(
+      index.packets, [](const Packet& p) { return (p.flags & Packet::kDiscard) == 0; });
+  if (!shown && !index.packets.empty()) {
+    return Status(
+        Code::kDataLoss,
+        fmt::format("stream {}: the file's edit list shows none of its pictures", index.stream));
+  }
   return Status(Code::kDataLoss,
                 fmt::format("stream {}: none of its {} packets is one at which decoding can start",
                             index.stream, index.packets.size()));

@@ -146,7 +146,7 @@ class Stream {
       FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &scan().entries, &index, report));
     }
     const bool sound = TimesAreSound(scan());
-    const bool doubted = options.verify != Verified::kNone && !doubt_.empty();
+    const bool doubted = options.verify != Verified::kNone && (untold_ || !doubt_.empty());
     if (options.verify != Verified::kFull && !doubted && sound) {
       index.verified = options.verify;
       for (uint32_t i = 0; i < index.packets.size(); ++i) {
@@ -156,7 +156,8 @@ class Stream {
     } else {
       const auto feed = MakeFeed(object);
       if (options.verify == Verified::kFull || doubted) {
-        if (doubted) report->warnings.push_back(fmt::format("stream {}: {}", index.stream, doubt_));
+        if (!doubt_.empty())
+          report->warnings.push_back(fmt::format("stream {}: {}", index.stream, doubt_));
         FB_RETURN_IF_ERROR(VerifyByDecoding(feed.get(), stream->codecpar, &scan(), report));
       } else {
         index.verified = options.verify;
@@ -204,10 +205,7 @@ class Stream {
         p.flags |= Packet::kKey;
         return;
       case Sync::kUnknown:
-        if (doubt_.empty()) {
-          doubt_ = fmt::format("sync points of {} cannot be told by their first bytes",
-                               scan().index.parameters.codec);
-        }
+        untold_ = true;
         return;
       default:
         p.flags &= static_cast<uint8_t>(~Packet::kKey);
@@ -260,7 +258,8 @@ class Stream {
   std::unique_ptr<OrderReader> order_;
   std::unique_ptr<SetTracker> sets_;
   std::vector<DemuxedPacket> demuxed_;
-  std::string doubt_;
+  std::string doubt_;    // why the container's word is not enough
+  bool untold_ = false;  // the codec's sync points cannot be told by their first bytes
   bool ended_ = false;
   bool last_damaged_ = false;
 };
