@@ -63,11 +63,9 @@ HiddenWait MeasureHiddenWait(uint64_t seed, int readers);
 // The same question on a network with faults from the first request on.
 struct HiddenUnderFaults {
   double off_s = 0;
-  double all_s = 0;     // with auto, behind the first batch
-  double steady_s = 0;  // ... behind the first two, which are asked for before anything is known
+  double on_s = 0;  // with auto, behind the first batch
   std::vector<std::string> violations;
-  double HiddenShare() const { return 1 - all_s / off_s; }
-  double HiddenShareSteady() const { return 1 - steady_s / off_s; }
+  double HiddenShare() const { return 1 - on_s / off_s; }
 };
 HiddenUnderFaults MeasureHiddenUnderFaults(uint64_t seed, int readers, const FaultRates& faults);
 

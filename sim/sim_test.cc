@@ -45,20 +45,16 @@ TEST(Sim, auto_hides_at_least_99_5_percent_of_the_wait_on_every_seed) {
 TEST(Sim, with_1_percent_503s_and_half_a_percent_lost_the_wait_is_hidden_on_every_seed) {
   const auto [first, end] = Seeds();
   double worst = 1;
-  double worst_steady = 1;
   for (uint64_t seed = first; seed < end; ++seed) {
     const HiddenUnderFaults measured =
         MeasureHiddenUnderFaults(seed, 64, {.slow_down = 0.01, .hang = 0.005});
     for (const std::string& violation : measured.violations) {
       ADD_FAILURE() << "seed " << seed << ": " << violation;
     }
-    EXPECT_GE(measured.HiddenShareSteady(), 0.999) << "seed " << seed;
-    EXPECT_GE(measured.HiddenShare(), 0.998) << "seed " << seed;
+    EXPECT_GE(measured.HiddenShare(), 0.999) << "seed " << seed;
     worst = std::min(worst, measured.HiddenShare());
-    worst_steady = std::min(worst_steady, measured.HiddenShareSteady());
   }
-  fmt::print("seeds [{}, {}) with faults: hidden at least {:.3f}%, {:.3f}% behind two batches\n",
-             first, end, worst * 100, worst_steady * 100);
+  fmt::print("seeds [{}, {}) with faults: hidden at least {:.3f}%\n", first, end, worst * 100);
 }
 
 TEST(Sim, the_same_seed_gives_the_same_trace) {

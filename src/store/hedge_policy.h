@@ -19,7 +19,7 @@ struct HedgeOptions {
   uint64_t buffer_bytes = 32ULL << 20;             // of all second requests together
   Duration least = std::chrono::milliseconds(50);  // nothing is late before
   Duration unlearned = std::chrono::seconds(1);    // the bound until a few reads were seen
-  std::function<bool(uint64_t)> may_send;  // false: so many bytes more may not be asked for now
+  std::function<bool(uint64_t)> may_send;   // false: so many bytes more may not be asked for now
   std::function<void(uint64_t)> give_back;  // of those, so many have not come
 };
 
