@@ -95,7 +95,7 @@ class MdsTarget : public PackTarget {
     return std::make_unique<MdsShard>(std::move(writer));
   }
   std::string ShardName(uint64_t number, uint64_t count) const override {
-    const size_t digits = std::max<size_t>(5, fmt::formatted_size("{}", count - 1));
+    const size_t digits = std::max<size_t>(5, std::to_string(count - 1).size());
     return fmt::format("shard.{:0{}}.mds", number, digits);
   }
   std::string IndexOf(const std::vector<PackedShard>& shards) const override {

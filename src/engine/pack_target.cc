@@ -31,7 +31,7 @@ Result<std::unique_ptr<PackTarget>> PackTarget::Make(const PackOptions& options,
 }
 
 std::string PackTarget::ShardName(uint64_t number, uint64_t count) const {
-  const size_t digits = std::max<size_t>(6, fmt::formatted_size("{}", count - 1));
+  const size_t digits = std::max<size_t>(6, std::to_string(count - 1).size());
   return fmt::format("shard-{:0{}}{}", number, digits, ending_);
 }
 

@@ -61,7 +61,7 @@ std::array<char, kBlock> Header(const SplitName& name, uint64_t size, char type)
 std::string PathRecord(std::string_view name) {
   const size_t rest = name.size() + 7;  // " path=" and the end of the line
   size_t length = rest + 1;
-  while (fmt::formatted_size("{}", length) + rest != length) ++length;
+  while (std::to_string(length).size() + rest != length) ++length;
   return fmt::format("{} path={}\n", length, name);
 }
 

@@ -24,7 +24,8 @@ constexpr double kAgainWindow = 512;  // parts
 constexpr double kAgainShare = 0.0015;
 constexpr int kBonusMax = 4;
 constexpr int kCleanStepsToForget = 64;
-constexpr double kDecideEveryS = 0.02;
+// Trying all depths takes longer than a short step; what is measured tells nothing new so soon.
+constexpr double kDecideEvery_s = 0.05;
 
 double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -70,9 +71,7 @@ void Runway::Series::KeepLast(size_t n) {
 
 Runway::Runway(const RunwayOptions& options)
     : options_(options),
-      depth_(options.fixed_s == 0 ? 0 : std::min(kFirstDepth, options.depth_max)) {
-  SetParts(1);
-}
+      depth_(options.fixed_s == 0 ? 0 : std::min(kFirstDepth, options.depth_max)) {}
 
 double Runway::step_s() const {
   if (!step_s_.values.empty()) return step_s_.Mean();
@@ -94,7 +93,7 @@ void Runway::OnPart(Duration total, bool again) {
 
 void Runway::OnGroupFetched(Duration fetch, int parts) {
   fetch_s_.Add(Seconds(fetch));
-  SetParts(std::max(parts, 1));
+  parts_per_group_ = std::max(parts, 1);
   if (fetch_s_.values.size() <= 8) Decide();
 }
 
@@ -118,12 +117,8 @@ void Runway::OnStep(Duration step, Duration wait) {
     --bonus_;
     clean_steps_ = 0;
   }
-  // Deciding costs what a short step takes, and is no news within a few of those.
-  undecided_s_ += Seconds(step) + Seconds(wait);
-  if (steps_ <= 8 || (steps_ % 4 == 0 && undecided_s_ >= kDecideEveryS)) {
-    Decide();
-    undecided_s_ = 0;
-  }
+  since_decided_s_ += Seconds(step + wait);
+  if (steps_ <= 8 || (steps_ % 4 == 0 && since_decided_s_ >= kDecideEvery_s)) Decide();
 }
 
 Runway::LatencyFit Runway::Fit() const {
@@ -151,17 +146,17 @@ bool Runway::LatencyShifted() const {
   return std::abs(recent - old_mean) > kShiftSigmas * sigma / std::sqrt(kRecentParts);
 }
 
-void Runway::SetParts(int parts) {
-  if (parts == parts_per_group_ && !slowest_z_.empty()) return;
-  parts_per_group_ = parts;
+// Every quantile of the slowest of parts_per_group_ standard normals once, in a scattered order.
+void Runway::SpreadSlowest() {
+  if (slowest_of_ == parts_per_group_) return;
+  slowest_of_ = parts_per_group_;
   slowest_z_.clear();
-  // Every quantile of the slowest of n once, in a scattered order.
   const order::Permutation scatter(kReplayGroups, 1);
   slowest_z_.reserve(kReplayGroups);
   for (int i = 0; i < kReplayGroups; ++i) {
     const double u =
         (static_cast<double>(scatter.At(static_cast<uint64_t>(i))) + 0.5) / kReplayGroups;
-    slowest_z_.push_back(InverseNormal(std::pow(u, 1.0 / parts)));
+    slowest_z_.push_back(InverseNormal(std::pow(u, 1.0 / parts_per_group_)));
   }
 }
 
@@ -219,6 +214,7 @@ int Runway::LeastDepth(const std::vector<double>& fetch_s, double* wait_below) c
 
 void Runway::Decide() {
   if (options_.fixed_s == 0) return;
+  since_decided_s_ = 0;
   DecideFromMeasured();
   // Until a step was measured nobody knows how many batches a second is; memory taken for a guess
   // would stay taken.
@@ -231,6 +227,7 @@ void Runway::DecideFromMeasured() {
     depth_ = static_cast<int>(std::clamp(groups, 1.0, static_cast<double>(options_.depth_max)));
     return;
   }
+  SpreadSlowest();
   const std::vector<double> fitted = FittedFetches();
   if (fitted.empty()) return;
   double wait_below = 0;

@@ -62,7 +62,7 @@ class Runway {
   void DecideFromMeasured();
   double MeanWait(const std::vector<double>& fetch_s, int depth) const;
   int LeastDepth(const std::vector<double>& fetch_s, double* wait_below) const;
-  void SetParts(int parts);
+  void SpreadSlowest();
   std::vector<double> FittedFetches() const;
   double OffWait(const std::vector<double>& fetch_s) const;
 
@@ -70,10 +70,10 @@ class Runway {
   int depth_;
   int bonus_ = 0;  // depth added because the model was too hopeful
   int clean_steps_ = 0;
-  double undecided_s_ = 0;    // since the depth was decided
   double recent_wait_s_ = 0;  // exponential mean
   double again_share_ = 0;    // of the recent parts
   int parts_per_group_ = 1;
+  int slowest_of_ = 0;
   std::vector<double> slowest_z_;  // quantiles of the slowest of so many standard normals
   double wait_one_less_s_ = 0;     // what one group less would wait, for Explain
   Series part_log_s_{512};
@@ -81,6 +81,7 @@ class Runway {
   Series decode_s_{64};
   Series step_s_{32};
   uint64_t steps_ = 0;
+  double since_decided_s_ = 0;
 };
 
 }  // namespace forebay::plan
