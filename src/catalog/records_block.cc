@@ -131,42 +131,74 @@ Result<RecordsBlock> RecordsBlock::Open(ByteView bytes) {
   return block;
 }
 
+// Records that build on one another, from the first on.
+class RecordsBlock::Run {
+ public:
+  static Result<Run> Open(const RecordsBlock& block, uint32_t run) {
+    uint32_t start = 0;
+    std::memcpy(&start, block.starts_.data() + run * sizeof(start), sizeof(start));
+    if (start > block.records_.size()) return DamagedCatalog("a run begins behind its records");
+    return Run(block, block.records_.subspan(start));
+  }
+  Status Next();
+  const RecordEntry& record() const { return record_; }
+
+ private:
+  Run(const RecordsBlock& block, ByteView bytes) : block_(block), in_(bytes) {}
+  const RecordsBlock& block_;
+  Reader in_;
+  RecordEntry record_;
+  uint64_t before_ = 0;
+};
+
+Status RecordsBlock::Run::Next() {
+  const uint64_t shards = in_.Varint();
+  if (shards > 0) before_ = 0;
+  record_.shard += static_cast<uint32_t>(shards);
+  const uint64_t layout = in_.Varint();
+  if (!in_.ok() || layout >= block_.layouts_.size()) return DamagedCatalog("a record is cut off");
+  record_.range.offset = before_ + static_cast<uint64_t>(in_.Zigzag());
+  record_.range.end = record_.range.offset + in_.Varint();
+  before_ = record_.range.end;
+  record_.fields.clear();
+  uint64_t at = record_.range.offset;
+  for (const uint32_t field : block_.layouts_[layout]) {
+    RecordField one{.field = field / 2, .range = {}, .bytes = 0};
+    one.range.offset = at + static_cast<uint64_t>(in_.Zigzag());
+    one.range.end = one.range.offset + in_.Varint();
+    one.bytes = one.range.size() + static_cast<uint64_t>(in_.Zigzag());
+    if (field % 2 == 1) one.crc32c = in_.Word<uint32_t>();
+    at = one.range.end;
+    if (one.range.end < one.range.offset || !record_.range.Contains(one.range)) {
+      return DamagedCatalog("a field lies outside of its record");
+    }
+    record_.fields.push_back(one);
+  }
+  if (!in_.ok() || record_.range.end < record_.range.offset) {
+    return DamagedCatalog("a record is cut off");
+  }
+  return {};
+}
+
 Result<RecordEntry> RecordsBlock::At(uint32_t i) const {
   FB_ASSERT(i < count_);
-  uint32_t start = 0;
-  std::memcpy(&start, starts_.data() + i / kRun * sizeof(start), sizeof(start));
-  if (start > records_.size()) return DamagedCatalog("a run begins behind its records");
-  Reader in(records_.subspan(start));
-  RecordEntry record;
-  uint64_t before = 0;
-  for (uint32_t k = i / kRun * kRun; k <= i; ++k) {
-    const uint64_t shards = in.Varint();
-    if (shards > 0) before = 0;
-    record.shard += static_cast<uint32_t>(shards);
-    const uint64_t layout = in.Varint();
-    if (!in.ok() || layout >= layouts_.size()) return DamagedCatalog("a record is cut off");
-    record.range.offset = before + static_cast<uint64_t>(in.Zigzag());
-    record.range.end = record.range.offset + in.Varint();
-    before = record.range.end;
-    record.fields.clear();
-    uint64_t at = record.range.offset;
-    for (const uint32_t field : layouts_[layout]) {
-      RecordField one{.field = field / 2, .range = {}, .bytes = 0};
-      one.range.offset = at + static_cast<uint64_t>(in.Zigzag());
-      one.range.end = one.range.offset + in.Varint();
-      one.bytes = one.range.size() + static_cast<uint64_t>(in.Zigzag());
-      if (field % 2 == 1) one.crc32c = in.Word<uint32_t>();
-      at = one.range.end;
-      if (one.range.end < one.range.offset || !record.range.Contains(one.range)) {
-        return DamagedCatalog("a field lies outside of its record");
-      }
-      record.fields.push_back(one);
+  FB_ASSIGN_OR_RETURN(Run run, Run::Open(*this, i / kRun));
+  for (uint32_t k = i / kRun * kRun; k <= i; ++k) FB_RETURN_IF_ERROR(run.Next());
+  return run.record();
+}
+
+Status RecordsBlock::Read(uint32_t first, uint32_t end, std::vector<RecordEntry>& records) const {
+  FB_ASSERT(first <= end && end <= count_);
+  while (first < end) {
+    const uint32_t begin = first / kRun * kRun;
+    FB_ASSIGN_OR_RETURN(Run run, Run::Open(*this, begin / kRun));
+    for (uint32_t k = begin; k < std::min(begin + kRun, end); ++k) {
+      FB_RETURN_IF_ERROR(run.Next());
+      if (k >= first) records.push_back(run.record());
     }
-    if (!in.ok() || record.range.end < record.range.offset) {
-      return DamagedCatalog("a record is cut off");
-    }
+    first = begin + kRun;
   }
-  return record;
+  return {};
 }
 
 Result<std::string> RecordsBlock::KeyOf(uint32_t i) const {

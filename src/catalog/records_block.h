@@ -43,9 +43,12 @@ class RecordsBlock {
   uint32_t count() const { return count_; }
   // Errors: kDataLoss (bytes that a writer of these never made).
   Result<RecordEntry> At(uint32_t i) const;
+  // Appends [first, end), end <= count(), each decoded once.
+  Status Read(uint32_t first, uint32_t end, std::vector<RecordEntry>& records) const;
   Result<std::string> KeyOf(uint32_t i) const;
 
  private:
+  class Run;
   uint32_t count_ = 0;
   bool has_keys_ = false;
   std::vector<std::vector<uint32_t>> layouts_;  // field * 2 + whether it has a checksum

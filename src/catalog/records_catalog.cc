@@ -37,6 +37,7 @@ class RecordsFile : public RecordsCatalog {
     return LargestOf(largest_, total_bytes(), count);
   }
   Result<RecordEntry> At(uint64_t i) const override;
+  Status Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const override;
   Result<std::string> KeyOf(uint64_t i) const override;
   Result<FileEntry> ShardAt(uint64_t shard) const override;
   bool reads() const override { return file_->reads(); }
@@ -56,6 +57,7 @@ class RecordsFile : public RecordsCatalog {
     std::shared_ptr<const std::vector<std::byte>> keep;
   };
   Result<Held> BlockOf(const Where& where) const;
+  Status Check(const RecordEntry& entry) const;
 
   std::unique_ptr<BlockFile> file_;
   std::string source_uri_;
@@ -151,13 +153,35 @@ Result<RecordEntry> RecordsFile::At(uint64_t i) const {
   const Where where = Locate(i);
   FB_ASSIGN_OR_RETURN(const Held held, BlockOf(where));
   FB_ASSIGN_OR_RETURN(RecordEntry entry, held.block.At(where.in_block));
+  FB_RETURN_IF_ERROR(Check(entry));
+  if (entries_) entries_->Keep(i, entry);
+  return entry;
+}
+
+Status RecordsFile::Check(const RecordEntry& entry) const {
   const bool fields_known = std::ranges::all_of(
       entry.fields, [&](const RecordField& field) { return field.field < fields_.size(); });
   if (entry.shard >= shard_count() || entry.range.size() > range_max_ || !fields_known) {
     return DamagedCatalog("a record cannot be");
   }
-  if (entries_) entries_->Keep(i, entry);
-  return entry;
+  return {};
+}
+
+Status RecordsFile::Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const {
+  // Where blocks have to be read, entries are what is kept of them.
+  if (entries_) return RecordsCatalog::Read(first, end, records);
+  FB_ASSERT(first <= end && end <= count());
+  while (first < end) {
+    const Where where = Locate(first);
+    FB_ASSIGN_OR_RETURN(const Held held, BlockOf(where));
+    const uint64_t n = std::min<uint64_t>(end - first, held.block.count() - where.in_block);
+    const size_t before = records.size();
+    const auto to = static_cast<uint32_t>(where.in_block + n);
+    FB_RETURN_IF_ERROR(held.block.Read(where.in_block, to, records));
+    for (size_t i = before; i < records.size(); ++i) FB_RETURN_IF_ERROR(Check(records[i]));
+    first += n;
+  }
+  return {};
 }
 
 Result<std::string> RecordsFile::KeyOf(uint64_t i) const {
@@ -192,6 +216,14 @@ void RecordsFile::WillRead(std::span<const uint64_t> records) const {
 }
 
 }  // namespace
+
+Status RecordsCatalog::Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const {
+  for (; first < end; ++first) {
+    FB_ASSIGN_OR_RETURN(RecordEntry entry, At(first));
+    records.push_back(std::move(entry));
+  }
+  return {};
+}
 
 Result<std::shared_ptr<const RecordsCatalog>> RecordsCatalog::Open(
     std::shared_ptr<const CatalogBytes> bytes) {

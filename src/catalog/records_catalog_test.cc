@@ -110,11 +110,25 @@ void ExpectHolds(const RecordsCatalog& catalog, const std::vector<MadeShard>& sh
   EXPECT_EQ(catalog.count(), number);
 }
 
+// Ranges within blocks and across them, and across generations.
+void ExpectReadsInARow(const RecordsCatalog& catalog) {
+  Random random(catalog.count());
+  for (int k = 0; k < 40; ++k) {
+    const uint64_t first = random.NextBelow(catalog.count());
+    const uint64_t end = k == 0 ? first : first + 1 + random.NextBelow(catalog.count() - first);
+    std::vector<RecordEntry> records;
+    ASSERT_TRUE(catalog.Read(first, end, records).ok());
+    ASSERT_EQ(records.size(), end - first);
+    for (uint64_t i = first; i < end; ++i) ASSERT_EQ(records[i - first], *catalog.At(i));
+  }
+}
+
 TEST(RecordsCatalog, says_of_every_record_what_was_written) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     const auto shards = SomeShards(seed, 7);
     const auto catalog = Opened(Written(shards));
     ExpectHolds(*catalog, shards);
+    ExpectReadsInARow(*catalog);
     EXPECT_EQ(catalog->format(), "tar");
     EXPECT_EQ(catalog->shard_count(), 7U);
   }
@@ -192,6 +206,7 @@ TEST(RecordsCatalog, grows_by_generations_without_altering_the_past) {
   auto all = first;
   all.insert(all.end(), second.begin(), second.end());
   ExpectHolds(*grown, all);
+  ExpectReadsInARow(*grown);
   ASSERT_EQ(grown->generations().size(), 2U);
   EXPECT_EQ(grown->generations()[0].content_hash, before->content_hash());
   EXPECT_EQ(grown->mean_bytes(), before->mean_bytes());

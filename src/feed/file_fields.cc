@@ -94,9 +94,10 @@ class FileFields : public RecordFields {
   std::optional<uint64_t> BytesOf(const RecordEntry& record, size_t field) const override {
     return field == kBytes ? record.range.size() : sizeof(int64_t);
   }
-  std::vector<ByteRange> RangesOf(const RecordEntry& record,
-                                  const std::vector<bool>& needed) const override {
-    return needed[kBytes] ? std::vector{record.range} : std::vector<ByteRange>();
+  void RangesOf(const RecordEntry& record, const std::vector<bool>& needed,
+                std::vector<ByteRange>& ranges) const override {
+    ranges.clear();
+    if (needed[kBytes]) ranges.push_back(record.range);
   }
   std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>& needed) const override {
     return std::make_unique<Opener>(*this, needed);

@@ -127,13 +127,12 @@ class PlainFields : public RecordFields {
     const catalog::RecordField* found = Find(record, field);
     return found == nullptr ? std::nullopt : std::optional(found->bytes);
   }
-  std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
-                                  const std::vector<bool>& needed) const override {
-    std::vector<ByteRange> ranges;
+  void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>& needed,
+                std::vector<ByteRange>& ranges) const override {
+    ranges.clear();
     for (const catalog::RecordField& field : record.fields) {
       if (needed[field.field]) ranges.push_back(field.range);
     }
-    return ranges;
   }
   std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>& needed) const override {
     return std::make_unique<Opener>(*this, needed);
@@ -196,11 +195,10 @@ class PackedFields : public RecordFields {
     for (const catalog::RecordField& piece : record.fields) bytes += piece.bytes;
     return bytes;
   }
-  std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
-                                  const std::vector<bool>&) const override {
-    std::vector<ByteRange> ranges;
+  void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>&,
+                std::vector<ByteRange>& ranges) const override {
+    ranges.clear();
     for (const catalog::RecordField& piece : record.fields) ranges.push_back(piece.range);
-    return ranges;
   }
   uint64_t ranges_most() const override { return ranges_most_; }
   std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>&) const override {

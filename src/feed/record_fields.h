@@ -50,9 +50,9 @@ class RecordFields {
   // Of a field that is bytes, where the catalog says it; nullopt: only its record's bytes do.
   virtual std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record,
                                           size_t field) const = 0;
-  // What has to be fetched of a record for the needed fields.
-  virtual std::vector<ByteRange> RangesOf(const catalog::RecordEntry& record,
-                                          const std::vector<bool>& needed) const = 0;
+  // What has to be fetched of a record for the needed fields: replaces `ranges`.
+  virtual void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>& needed,
+                        std::vector<ByteRange>& ranges) const = 0;
   // RangesOf never has more.
   virtual uint64_t ranges_most() const { return fields().size(); }
   virtual std::unique_ptr<RecordOpener> MakeOpener(const std::vector<bool>& needed) const = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <list>
 #include <unordered_map>
 #include <utility>
@@ -36,11 +37,15 @@ Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(t
 // What a row is made of.
 struct RecordSamples::RowRecord {
   uint64_t sample = 0;
-  KeptSamples::Value kept;             // not null: nothing is read
-  std::shared_ptr<const Chunk> chunk;  // null: `own`
-  size_t in_chunk = 0;
-  catalog::RecordEntry own;
-  const catalog::RecordEntry& record() const;
+  KeptSamples::Value kept;  // not null: nothing is read
+  const catalog::RecordEntry* record = nullptr;
+};
+
+// The rows of a plan, and what their records lie in.
+struct RecordSamples::Rows {
+  std::vector<RowRecord> rows;
+  catalog::RecordEntry own;  // where there is one row
+  std::vector<std::shared_ptr<const Chunk>> chunks;
 };
 
 // Neighbouring records, and what is read for them: each lies in one extent.
@@ -48,12 +53,10 @@ struct RecordSamples::Chunk {
   uint64_t first = 0;
   std::vector<catalog::RecordEntry> records;
   std::vector<uint32_t> extent_of;
+  std::vector<uint64_t> used_bytes;  // of each, what is needed
   std::vector<Extent> extents;
+  bool Holds(uint64_t sample) const { return sample - first < records.size(); }
 };
-
-const catalog::RecordEntry& RecordSamples::RowRecord::record() const {
-  return chunk ? chunk->records[in_chunk] : own;
-}
 
 // The chunks used last.
 class RecordSamples::Chunks {
@@ -98,14 +101,14 @@ class RecordSamples::Decoder : public SampleDecoder {
 
   Status Decode(const SamplePlan& plan, size_t unit, const UnitBytes& bytes, const RowTargets& rows,
                 size_t* bad_row) override {
-    const auto& records = *static_cast<const std::vector<RowRecord>*>(plan.detail.get());
+    const auto& records = static_cast<const Rows*>(plan.detail.get())->rows;
     const size_t first = plan.units[unit].first_row;
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowRecord& record = records[first + i];
       const Status status = DecodeRow(record, bytes, rows[i]);
       if (status.ok()) continue;
       *bad_row = i;
-      return Explain(record.record(), status);
+      return Explain(*record.record, status);
     }
     return {};
   }
@@ -146,7 +149,7 @@ class RecordSamples::Decoder : public SampleDecoder {
     // It may be there by now though it was not when the row was planned.
     const auto kept = of_row.kept ? of_row.kept : samples_.kept_->Find(of_row.sample);
     if (kept) return worker_->RunKept(row.identity, *kept, outputs_);
-    FB_RETURN_IF_ERROR(Open(of_row.record(), bytes));
+    FB_RETURN_IF_ERROR(Open(*of_row.record, bytes));
     if (!samples_.kept_->open()) return worker_->Run(row.identity, inputs_, outputs_);
     FB_RETURN_IF_ERROR(worker_->Keep(inputs_, &kept_));
     FB_RETURN_IF_ERROR(worker_->RunKept(row.identity, kept_, outputs_));
@@ -266,10 +269,9 @@ Status RecordSamples::SetArrays() {
   return {};
 }
 
-// Ranges of one record, neighbouring ones as one.
+// `ranges` of one record, neighbouring ones as one.
 std::vector<Extent> RecordSamples::ExtentsOf(const catalog::RecordEntry& record,
-                                             uint64_t gap_bytes) const {
-  std::vector<ByteRange> ranges = fields_->RangesOf(record, needed_);
+                                             std::vector<ByteRange> ranges, uint64_t gap_bytes) {
   std::ranges::sort(ranges);
   std::vector<Extent> extents;
   for (const ByteRange& range : ranges) {
@@ -284,33 +286,32 @@ std::vector<Extent> RecordSamples::ExtentsOf(const catalog::RecordEntry& record,
 }
 
 // A row's raw fields have the sizes that the catalog says.
-Status RecordSamples::AddRow(const RowRecord& row, SamplePlan& plan) const {
+Status RecordSamples::AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const {
   for (const ops::OutputArray& output : chain_->outputs()) {
     if (output.raw_of < 0) continue;
     const size_t field = columns_[static_cast<size_t>(output.raw_of)];
-    const auto bytes = fields_->BytesOf(row.record(), field);
+    const auto bytes = fields_->BytesOf(record, field);
     if (!bytes) {
       return Status(Code::kDataLoss, fmt::format("it has no '{}'", fields_->fields()[field].name));
     }
     plan.ragged_bytes.push_back(*bytes);
-  }
-  if (row.kept) return {};
-  for (const ByteRange& range : fields_->RangesOf(row.record(), needed_)) {
-    plan.used_bytes += range.size();
   }
   return {};
 }
 
 Result<SamplePlan> RecordSamples::PlanSample(uint64_t sample, uint64_t gap_bytes) const {
   SamplePlan plan;
-  auto rows = std::make_shared<std::vector<RowRecord>>(1);
-  RowRecord& row = rows->front();
-  FB_ASSIGN_OR_RETURN(row.own, catalog_->At(sample));
-  row.sample = sample;
-  row.kept = kept_->Find(sample);
-  if (!row.kept) plan.extents = ExtentsOf(row.own, gap_bytes);
+  auto rows = std::make_shared<Rows>();
+  FB_ASSIGN_OR_RETURN(rows->own, catalog_->At(sample));
+  rows->rows.push_back({.sample = sample, .kept = kept_->Find(sample), .record = &rows->own});
+  if (!rows->rows[0].kept) {
+    std::vector<ByteRange> ranges;
+    fields_->RangesOf(rows->own, needed_, ranges);
+    for (const ByteRange& range : ranges) plan.used_bytes += range.size();
+    plan.extents = ExtentsOf(rows->own, std::move(ranges), gap_bytes);
+  }
   plan.units.push_back({0, plan.extents.size(), 0, 1});
-  FB_RETURN_IF_ERROR(AddRow(row, plan));
+  FB_RETURN_IF_ERROR(AddRaggedBytes(rows->own, plan));
   plan.detail = std::move(rows);
   return plan;
 }
@@ -321,11 +322,22 @@ Result<std::shared_ptr<const RecordSamples::Chunk>> RecordSamples::ChunkOf(uint6
   auto chunk = std::make_shared<Chunk>();
   chunk->first = number * chunk_samples_;
   const uint64_t end = std::min(catalog_->count(), chunk->first + chunk_samples_);
-  for (uint64_t i = chunk->first; i < end; ++i) {
-    FB_ASSIGN_OR_RETURN(catalog::RecordEntry record, catalog_->At(i));
+  chunk->records.reserve(end - chunk->first);
+  FB_RETURN_IF_ERROR(catalog_->Read(chunk->first, end, chunk->records));
+  std::vector<ByteRange> ranges;
+  for (const catalog::RecordEntry& record : chunk->records) {
+    fields_->RangesOf(record, needed_, ranges);
     ByteRange span = record.range;  // of what is needed
-    const std::vector<Extent> own = ExtentsOf(record, kChunkGapBytes);
-    if (!own.empty()) span = {own.front().range.offset, own.back().range.end};
+    uint64_t used = 0;
+    bool any = false;
+    for (const ByteRange& range : ranges) {
+      if (range.empty()) continue;
+      span = any ? ByteRange{std::min(span.offset, range.offset), std::max(span.end, range.end)}
+                 : range;
+      any = true;
+      used += range.size();
+    }
+    chunk->used_bytes.push_back(used);
     std::vector<Extent>& extents = chunk->extents;
     // Rows of packed documents may begin before the one that came before them.
     ByteRange both = span;
@@ -343,7 +355,6 @@ Result<std::shared_ptr<const RecordSamples::Chunk>> RecordSamples::ChunkOf(uint6
       extents.push_back({record.shard, span});
     }
     chunk->extent_of.push_back(static_cast<uint32_t>(extents.size() - 1));
-    chunk->records.push_back(std::move(record));
   }
   chunks_->Keep(number, chunk);
   return std::shared_ptr<const Chunk>(std::move(chunk));
@@ -354,14 +365,25 @@ std::vector<std::vector<uint32_t>> RecordSamples::Together(
   if (chunk_samples_ == 1) return Dataset::Together(samples);
   std::unordered_map<uint64_t, size_t> group_of;  // by chunk and extent
   std::vector<std::vector<uint32_t>> groups;
+  std::shared_ptr<const Chunk> chunk;
+  uint64_t last_key = std::numeric_limits<uint64_t>::max();
+  size_t last_group = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const auto chunk = ChunkOf(samples[i]);
     size_t group = groups.size();
-    if (chunk.ok()) {
-      const uint32_t extent = (*chunk)->extent_of[samples[i] - (*chunk)->first];
+    if (chunk == nullptr || !chunk->Holds(samples[i])) {
+      auto found = ChunkOf(samples[i]);
+      chunk = found.ok() ? *std::move(found) : nullptr;  // planning it says why there is none
+    }
+    if (chunk != nullptr) {
+      const uint32_t extent = chunk->extent_of[samples[i] - chunk->first];
       const uint64_t key = samples[i] / chunk_samples_ * kChunkSamplesMost + extent;
-      group = group_of.try_emplace(key, group).first->second;
-    }  // else planning it says why
+      // Most rows belong where the one before them does.
+      if (key != last_key) {
+        last_group = group_of.try_emplace(key, group).first->second;
+        last_key = key;
+      }
+      group = last_group;
+    }
     if (group == groups.size()) groups.emplace_back();
     groups[group].push_back(static_cast<uint32_t>(i));
   }
@@ -375,10 +397,8 @@ Result<SamplePlan> RecordSamples::PlanTogether(std::span<const uint64_t> samples
   return PlanOfChunks(samples, bad_row);
 }
 
-// One for a row to begin, and the extent that it needs.
-DecodeUnit RecordSamples::UnitOf(const RowRecord& row, size_t number, SamplePlan& plan) {
-  if (row.kept) return {0, 0, number, 0};
-  const Extent& extent = row.chunk->extents[row.chunk->extent_of[row.in_chunk]];
+// One for a row to begin, which needs `extent`.
+DecodeUnit RecordSamples::UnitOf(const Extent& extent, size_t number, SamplePlan& plan) {
   const auto found = std::ranges::find(plan.extents, extent);
   const auto index = static_cast<size_t>(found - plan.extents.begin());
   if (found == plan.extents.end()) plan.extents.push_back(extent);
@@ -388,16 +408,21 @@ DecodeUnit RecordSamples::UnitOf(const RowRecord& row, size_t number, SamplePlan
 Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples,
                                                size_t* bad_row) const {
   SamplePlan plan;
-  auto rows = std::make_shared<std::vector<RowRecord>>();
+  auto rows = std::make_shared<Rows>();
+  rows->rows.reserve(samples.size());
   uint64_t unit_bytes = kUnitBytes;  // so that the first row opens a unit
   for (size_t i = 0; i < samples.size(); ++i) {
     *bad_row = i;
-    RowRecord row;
-    FB_ASSIGN_OR_RETURN(row.chunk, ChunkOf(samples[i]));
-    row.in_chunk = samples[i] - row.chunk->first;
-    row.sample = samples[i];
-    row.kept = kept_->Find(row.sample);
-    const DecodeUnit wanted = UnitOf(row, i, plan);
+    if (rows->chunks.empty() || !rows->chunks.back()->Holds(samples[i])) {
+      FB_ASSIGN_OR_RETURN(auto chunk, ChunkOf(samples[i]));
+      rows->chunks.push_back(std::move(chunk));
+    }
+    const Chunk& chunk = *rows->chunks.back();
+    const size_t in_chunk = samples[i] - chunk.first;
+    RowRecord row{
+        .sample = samples[i], .kept = kept_->Find(samples[i]), .record = &chunk.records[in_chunk]};
+    const DecodeUnit wanted = row.kept ? DecodeUnit{0, 0, i, 0}
+                                       : UnitOf(chunk.extents[chunk.extent_of[in_chunk]], i, plan);
     DecodeUnit* unit = plan.units.empty() ? nullptr : &plan.units.back();
     if (unit == nullptr || unit->first_extent != wanted.first_extent ||
         unit->extent_count != wanted.extent_count || unit_bytes >= kUnitBytes ||
@@ -407,10 +432,12 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
       unit_bytes = 0;
     }
     ++unit->row_count;
-    const uint64_t before = plan.used_bytes;
-    FB_RETURN_IF_ERROR(AddRow(row, plan));
-    unit_bytes += plan.used_bytes - before;
-    rows->push_back(std::move(row));
+    FB_RETURN_IF_ERROR(AddRaggedBytes(*row.record, plan));
+    if (!row.kept) {
+      plan.used_bytes += chunk.used_bytes[in_chunk];
+      unit_bytes += chunk.used_bytes[in_chunk];
+    }
+    rows->rows.push_back(std::move(row));
   }
   *bad_row = 0;
   plan.detail = std::move(rows);

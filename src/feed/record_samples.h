@@ -62,14 +62,16 @@ class RecordSamples : public Dataset {
   struct Chunk;
   class Chunks;
   struct RowRecord;
+  struct Rows;
 
   explicit RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog);
   Status Choose(const std::vector<std::string>& columns);
   Status SetArrays();
   Result<std::shared_ptr<const Chunk>> ChunkOf(uint64_t sample) const;
-  std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record, uint64_t gap_bytes) const;
-  Status AddRow(const RowRecord& row, SamplePlan& plan) const;
-  static DecodeUnit UnitOf(const RowRecord& row, size_t number, SamplePlan& plan);
+  static std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record,
+                                       std::vector<ByteRange> ranges, uint64_t gap_bytes);
+  Status AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const;
+  static DecodeUnit UnitOf(const Extent& extent, size_t number, SamplePlan& plan);
   Result<SamplePlan> PlanOfChunks(std::span<const uint64_t> samples, size_t* bad_row) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;

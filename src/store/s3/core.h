@@ -80,9 +80,9 @@ class Core {
   const std::string root_uri;
   net::HttpTransport& transport;
   CredentialsClient credentials;
-  Facts encodings;  // by key: the content-encoding that the object's metadata names
-  Facts others;     // by key: the etag of an answer that if-match should have prevented
-  Facts uploads;    // by upload id: the write id that it was created with
+  Facts encodings;         // by key: the content-encoding that the object's metadata names
+  Facts others;            // by key: the etag of an answer that if-match should have prevented
+  Facts uploads;           // by upload id: the write id that it was created with
   Facts upload_checksums;  // by upload id: the name of its kind of checksum, or "none"
 
  private:

@@ -154,7 +154,7 @@ class Operation : public net::HttpHandler {
   uint64_t signed_epoch_ = 0;  // of the credentials; for CredentialsClient::Invalidate
   int signed_moves_ = 0;       // of the core, when it was signed
   ChecksumKind sent_checksum_ = ChecksumKind::kNone;
-  bool is_error_ = false;      // the answer's status is none of those accepted
+  bool is_error_ = false;  // the answer's status is none of those accepted
   Tried tried_;
   std::unique_ptr<Endpoint> redirected_;  // where a redirect has led to
   Asking asking_ = Asking::kNothing;
