@@ -468,6 +468,9 @@ def odd_files(c: Corpus):
     copy("closed_b.mp4", "bad_pts.mp4", "-bsf:v", "setts=pts=DTS")
     copy("cra_rasl.mp4", "bad_pts_hevc.mp4", "-bsf:v", "setts=pts=DTS", "-tag:v", "hvc1")
     copy("closed_b.mp4", "no_key.mp4", "-bsf:v", r"noise=drop=eq(n\,0)*1", before=["-t", 0.7])
+    # Pictures that others refer to are lost, and what FFmpeg makes up for them is the truth.
+    for name in ("lost_pictures.mp4", "lost_pictures.mkv", "lost_pictures.ts"):
+        copy("closed_b.mp4", name, "-bsf:v", r"noise=drop=between(n\,29\,34)")
     c.ffmpeg("-i", "closed_b.mp4", "-c", "copy", "-encryption_scheme", "cenc-aes-ctr",
              "-encryption_key", "00112233445566778899aabbccddeeff",
              "-encryption_kid", "11223344556677889900aabbccddeeff", "encrypted.mp4")

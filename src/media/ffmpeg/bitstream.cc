@@ -46,6 +46,11 @@ class Bits {
     if (zeros >= 32 || overrun()) return UINT32_MAX;
     return (1u << zeros) - 1 + Take(zeros);
   }
+  int32_t TakeSe() {
+    const uint32_t code = TakeUe();
+    const auto half = static_cast<int32_t>(code / 2);
+    return code % 2 != 0 ? half + 1 : -half;
+  }
   void Skip(size_t bits) { at_ += bits; }
   bool overrun() const { return at_ > bytes_.size() * 8; }
   size_t bytes_left() const { return overrun() ? 0 : bytes_.size() - (at_ + 7) / 8; }
@@ -248,6 +253,11 @@ void BitstreamReader::SetFromExtradata() {
   if (kind_ == Kind::kHevc && bytes.size() >= 23 && !annex_b) {
     length_size_ = (At(bytes, 21) & 3) + 1;
   }
+  if (kind_ == Kind::kH264) {
+    for (const ParameterSet& set : SetsOf(extradata_)) {
+      if (set.type == kH264Sps) SetFromH264Sps(AsBytes(set.bytes));
+    }
+  }
   if (kind_ != Kind::kHevc) return;
   bool known = false;
   for (const ParameterSet& set : SetsOf(extradata_)) {
@@ -259,6 +269,47 @@ void BitstreamReader::SetFromExtradata() {
   }
   // Above every id: without a parameter set nothing is known to be unreferenced.
   if (!known) highest_temporal_id_ = 7;
+}
+
+namespace {
+
+void SkipScalingList(Bits* bits, int size) {
+  int32_t last = 8, next = 8;
+  for (int i = 0; i < size && next != 0 && !bits->overrun(); ++i) {
+    next = (last + bits->TakeSe() % 256 + 256) % 256;
+    if (next != 0) last = next;
+  }
+}
+
+}  // namespace
+
+void BitstreamReader::SetFromH264Sps(ByteView sps) {
+  constexpr uint32_t kHighProfiles[] = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134};
+  Bits bits(sps.subspan(std::min<size_t>(1, sps.size())));
+  const uint32_t profile = bits.Take(8);
+  bits.Skip(16);  // constraints, level
+  bits.TakeUe();  // id
+  if (std::ranges::find(kHighProfiles, profile) != std::end(kHighProfiles)) {
+    const uint32_t chroma = bits.TakeUe();
+    separate_planes_ = chroma == 3 && bits.Take(1) != 0;
+    bits.TakeUe(), bits.TakeUe();  // depths
+    bits.Skip(1);
+    const bool matrices = bits.Take(1) != 0;
+    for (int i = 0; matrices && i < (chroma == 3 ? 12 : 8); ++i) {
+      if (bits.Take(1) != 0) SkipScalingList(&bits, i < 6 ? 16 : 64);
+    }
+  }
+  const uint32_t more = bits.TakeUe();
+  if (!bits.overrun() && more <= 12) frame_num_bits_ = static_cast<int>(more) + 4;
+}
+
+bool FrameNumbers::Gap(const PictureHead& head, uint32_t frame_num_end) {
+  if (frame_num_end == 0 || head.frame_num < 0) return false;
+  const auto now = static_cast<uint32_t>(head.frame_num), last = static_cast<uint32_t>(last_);
+  const bool follows =
+      last_ < 0 || head.sync == Sync::kClosed || now == last || now == (last + 1) % frame_num_end;
+  if (head.reference) last_ = head.frame_num;
+  return !follows;
 }
 
 PictureHead BitstreamReader::Read(ByteView packet, std::vector<ParameterSet>* sets) const {
@@ -400,7 +451,9 @@ bool BitstreamReader::VisitH264(PartialPacket* packet, ByteRange nal, PictureHea
   // Of two fields in one packet each has its say.
   head->disposable = (head->slices == 0 || head->disposable) && reference == 0 && !head->has_sets;
   ++head->slices;
+  head->reference = head->reference || reference != 0;
   if (type == 5) {
+    head->frame_num = 0;
     head->sync = Sync::kClosed;
     head->starts_sequence = true;
     return true;
@@ -410,6 +463,10 @@ bool BitstreamReader::VisitH264(PartialPacket* packet, ByteRange nal, PictureHea
   Bits bits(slice.subspan(1));
   bits.TakeUe();  // first_mb_in_slice
   const uint32_t slice_type = bits.TakeUe() % 5;
+  bits.TakeUe();  // pic_parameter_set_id
+  if (separate_planes_) bits.Skip(2);
+  const uint32_t frame_num = bits.Take(frame_num_bits_);
+  if (frame_num_bits_ > 0 && !bits.overrun()) head->frame_num = static_cast<int32_t>(frame_num);
   const bool intra = slice_type == 2 || slice_type == 4;
   if (head->sync == Sync::kOpen && !intra) head->sync = Sync::kGradual;
   if (head->sync == Sync::kNone && intra) head->sync = Sync::kIntra;

@@ -35,6 +35,8 @@ struct PictureHead {
   bool has_sets = false;         // carries parameter sets
   bool field = false;            // one field of two (MPEG-2)
   uint32_t slices = 0;           // H.264: read so far
+  int32_t frame_num = -1;        // H.264: which counts pictures that others refer to; -1: unknown
+  bool reference = false;        // H.264: others refer to it
   const char* pixel_format = nullptr;  // VP9 key frames: FFmpeg's name
   bool damaged = false;                // the units do not fit the packet
 };
@@ -78,6 +80,8 @@ class BitstreamReader {
   bool understands() const { return kind_ != Kind::kOther; }
   // True: every packet is a picture of its own (MJPEG, ProRes, ...).
   bool intra_only() const { return kind_ == Kind::kIntraOnly; }
+  // H.264: what frame_num counts to before it starts again; 0: not known.
+  uint32_t frame_num_end() const { return frame_num_bits_ > 0 ? 1u << frame_num_bits_ : 0; }
   bool has_nal_units() const { return kind_ == Kind::kH264 || kind_ == Kind::kHevc; }
   // Bytes of the length in front of each NAL unit; 0: start codes.
   int length_size() const { return length_size_; }
@@ -102,13 +106,29 @@ class BitstreamReader {
   bool VisitH264(PartialPacket* packet, ByteRange nal, PictureHead* head) const;
   bool VisitHevc(PartialPacket* packet, ByteRange nal, PictureHead* head) const;
   void SetFromExtradata();
+  void SetFromH264Sps(ByteView sps);
   std::string Avcc(const std::vector<ParameterSet>& sets) const;
   std::string Hvcc(const std::vector<ParameterSet>& sets) const;
 
   Kind kind_ = Kind::kOther;
   int length_size_ = 0;
   uint8_t highest_temporal_id_ = 0;
+  int frame_num_bits_ = 0;
+  bool separate_planes_ = false;
   std::string extradata_;
+};
+
+// Whether an H.264 stream lost pictures that others refer to. A decoder then makes some up, as many
+// as its count lacks of the picture fed last, whether others refer to that one or not: what it
+// gives is the same only if all packets are fed.
+class FrameNumbers {
+ public:
+  // The heads in decode order. True: pictures are missing in front of this one.
+  bool Gap(const PictureHead& head, uint32_t frame_num_end);
+  void Restart() { last_ = -1; }
+
+ private:
+  int32_t last_ = -1;  // of the last picture that others refer to
 };
 
 }  // namespace forebay::media::ffmpeg

@@ -133,6 +133,10 @@ Status SetTracker::Add(uint32_t packet, const std::vector<ParameterSet>& sets, b
   return {};
 }
 
+void NothingIsDisposable(VideoIndex* index) {
+  for (Packet& p : index->packets) p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
+}
+
 Status NoSyncPoint(const VideoIndex& index) {
   const bool shown = std::ranges::any_of(
       index.packets, [](const Packet& p) { return (p.flags & Packet::kDiscard) == 0; });

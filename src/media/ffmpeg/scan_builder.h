@@ -63,6 +63,9 @@ std::vector<TableBuilder> MakeBuilders(AVFormatContext* context, uint64_t packet
                                        Results* results);
 TableBuilder* BuilderOf(std::vector<TableBuilder>* builders, int stream);
 
+// For a stream that lost pictures: see FrameNumbers.
+void NothingIsDisposable(VideoIndex* index);
+
 Status NoSyncPoint(const VideoIndex& index);
 
 }  // namespace forebay::media::ffmpeg

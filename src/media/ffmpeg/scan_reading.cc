@@ -141,6 +141,7 @@ class Stream {
       return Status(Code::kInvalidArgument, "a picture, not a video");
     }
     MarkLeading();
+    if (lossy_) NothingIsDisposable(&index);
     if (index.access == Access::kDemux) {
       SetEntries();
       FB_RETURN_IF_ERROR(FindSpans(object, demuxed_, &scan().entries, &index, report));
@@ -189,6 +190,7 @@ class Stream {
       scan().orders.push_back(order_->Read(BytesOf(packet), head));
       head.field = order_->is_field();
     }
+    lossy_ = numbers_.Gap(head, scan().reader.frame_num_end()) || lossy_;
     SetKey(head, i);
     scan().heads.push_back(head);
     scan().head_read.push_back(true);
@@ -258,6 +260,8 @@ class Stream {
   std::unique_ptr<OrderReader> order_;
   std::unique_ptr<SetTracker> sets_;
   std::vector<DemuxedPacket> demuxed_;
+  FrameNumbers numbers_;
+  bool lossy_ = false;
   std::string doubt_;    // why the container's word is not enough
   bool untold_ = false;  // the codec's sync points cannot be told by their first bytes
   bool ended_ = false;

@@ -54,6 +54,7 @@ struct StreamDecoder::Pass {
   const OnFrame& on_frame;
   bool strict;
   uint32_t fed = 0;  // the packet fed last
+  bool gap = false;  // pictures are missing in front of the packet after it
 
   // Pictures around the start that refer to what lies before it: they are decoded only because
   // later ones need them to have been there, and nobody wants them.
@@ -88,7 +89,7 @@ Status StreamDecoder::Decode(const VideoIndex& index, const DecodeRun& run, Pack
             .drop_unreferenced = drop_unreferenced,
             .on_frame = on_frame,
             .strict = !lenient_};
-  Status status = RunPass(pass);
+  Status status = RunWhole(pass);
   if (status.ok() || !pass.strict || status.code() != Code::kDataLoss) return status;
   if (!MarksDamage(index.parameters.codec)) return status;
   // Strictness refuses some sound streams too (a reference list that names pictures from before
@@ -96,7 +97,7 @@ Status StreamDecoder::Decode(const VideoIndex& index, const DecodeRun& run, Pack
   // error flag. What already came out was right.
   FB_ASSIGN_OR_RETURN(context_, OpenCodec(index.parameters));
   pass.strict = false;
-  const Status second = RunPass(pass);
+  const Status second = RunWhole(pass);
   if (!second.ok()) return status;
   lenient_ = true;
   return {};
@@ -119,11 +120,22 @@ Status StreamDecoder::PrepareWanted(const VideoIndex& index, const DecodeRun& ru
   return {};
 }
 
+Status StreamDecoder::RunWhole(Pass& pass) {
+  Status status = RunPass(pass);
+  if (!pass.gap) return status;
+  FB_ASSIGN_OR_RETURN(context_, OpenCodec(pass.index.parameters));
+  pass.gap = false;
+  pass.drop_unreferenced = false;
+  return RunPass(pass);
+}
+
 Status StreamDecoder::RunPass(Pass& pass) {
+  frame_numbers_.Restart();
   epoch_ = (epoch_ + 1) & kEpochMask;
   last_packet_ = UINT32_MAX;
   for (const uint32_t packet : pass.run.packets) {
     FB_RETURN_IF_ERROR(FeedPacket(pass, packet));
+    if (pass.gap) return {};
     // A lenient pass is sound only as a whole.
     if (left_ == 0 && pass.strict) break;
   }
@@ -142,7 +154,15 @@ Status StreamDecoder::FeedPacket(Pass& pass, uint32_t packet) {
   FB_ASSIGN_OR_RETURN(AVPacket * av, pass.source.Load(packet));
   const bool first = packet == pass.run.packets.front();
   const bool may_drop = pass.drop_unreferenced && !first && p.pts != kNoPts && !IsWanted(packet);
-  if (may_drop && p.parameter_set == 0 && parameter_set_ == 0 && IsUnreferenced(*av)) return {};
+  const bool counts = pass.drop_unreferenced && bitstream_.frame_num_end() > 0;
+  const PictureHead head = may_drop || counts ? HeadOf(*av) : PictureHead{};
+  if (counts && frame_numbers_.Gap(head, bitstream_.frame_num_end())) {
+    pass.gap = true;
+    return {};
+  }
+  if (may_drop && p.parameter_set == 0 && parameter_set_ == 0 && head.disposable && !head.damaged) {
+    return {};
+  }
   if ((p.flags & Packet::kDamaged) != 0 && !pass.BrokenByDesign(packet)) {
     return PacketError(pass.index, packet, "the transport stream lost bytes of it");
   }
@@ -236,10 +256,9 @@ Status StreamDecoder::Missing(const Pass& pass) const {
                   pass.run.packets.back(), wanted_.size() - left_, wanted_.size()));
 }
 
-bool StreamDecoder::IsUnreferenced(const AVPacket& av) const {
-  const PictureHead head =
-      bitstream_.Read({reinterpret_cast<const std::byte*>(av.data), static_cast<size_t>(av.size)});
-  return head.disposable && !head.damaged;
+PictureHead StreamDecoder::HeadOf(const AVPacket& av) const {
+  return bitstream_.Read(
+      {reinterpret_cast<const std::byte*>(av.data), static_cast<size_t>(av.size)});
 }
 
 bool StreamDecoder::IsWanted(uint32_t packet) const {

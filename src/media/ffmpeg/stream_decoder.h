@@ -45,19 +45,21 @@ class StreamDecoder {
   struct Pass;
 
   Status PrepareWanted(const VideoIndex& index, const DecodeRun& run);
+  // RunPass, and again with all packets where the stream lost pictures.
+  Status RunWhole(Pass& pass);
   Status RunPass(Pass& pass);
   Status FeedPacket(Pass& pass, uint32_t packet);
   Status AttachParameters(const VideoIndex& index, uint32_t packet, bool first, AVPacket* av);
   Status Receive(Pass& pass, bool to_the_end);
   Status Take(Pass& pass, const AVFrame& frame);
   Status Missing(const Pass& pass) const;
-  // Whether the packet's own headers say that nothing refers to it, where the index does not.
-  bool IsUnreferenced(const AVPacket& av) const;
+  PictureHead HeadOf(const AVPacket& av) const;
   bool IsWanted(uint32_t packet) const;
 
   AvPtr<AVCodecContext> context_;
   AvPtr<AVFrame> frame_;
   BitstreamReader bitstream_;
+  FrameNumbers frame_numbers_;
   uint32_t parameter_set_ = 0;  // in force in the decoder
   uint32_t epoch_ = 0;          // number of the run: the high half of every tag
   bool lenient_ = false;        // strict reading refused what proved to be sound pictures

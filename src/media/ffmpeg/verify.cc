@@ -205,6 +205,7 @@ class Verifier {
     p.flags &= static_cast<uint8_t>(~Packet::kDisposable);
     if (scan_.heads[i].disposable) p.flags |= Packet::kDisposable;
     if (order_.understands()) scan_.orders[i] = order_.Read(BytesOf(packet), scan_.heads[i]);
+    lossy_ = numbers_.Gap(scan_.heads[i], scan_.reader.frame_num_end()) || lossy_;
     return sets_.Add(i, sets, IsCandidate(i));
   }
 
@@ -232,6 +233,7 @@ class Verifier {
       FB_RETURN_IF_ERROR(FeedRuns(i, *packet, sequential, runs));
     }
     if (sequential) whole->Drain(sink_);
+    if (lossy_) NothingIsDisposable(&index_);
     for (Active& active : active_) Close(&active, end);
     active_.clear();
     return {};
@@ -493,6 +495,8 @@ class Verifier {
   bool heads_known_ = false;
   bool check_syncs_ = false;
   bool times_sound_ = false;
+  FrameNumbers numbers_;
+  bool lossy_ = false;
   Sequential sequential_;
   TaggedDecoder::Sink sink_;
   std::map<uint32_t, Run> runs_;
