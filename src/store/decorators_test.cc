@@ -161,7 +161,7 @@ TEST_F(DecoratorsTest, retry_waits_within_a_doubling_bound_and_not_always_the_sa
     store->StartRead(Request(), outcome.Taker());
     for (const Duration bound : {100ms, 200ms, 400ms, 500ms, 500ms}) {
       const Time before = executor_.Now();
-      inner_->Answer(Failure(Code::kUnavailable));
+      inner_->Answer(Failure(Code::kDataLoss));
       executor_.RunAll();
       EXPECT_LE(executor_.Now() - before, bound);
       if (bound == Duration(100ms)) first_waits.push_back(executor_.Now() - before);
@@ -170,6 +170,48 @@ TEST_F(DecoratorsTest, retry_waits_within_a_doubling_bound_and_not_always_the_sa
   }
   EXPECT_LT(*std::ranges::min_element(first_waits), 20ms);
   EXPECT_GT(*std::ranges::max_element(first_waits), 80ms);
+}
+
+// As every restart of a server is one.
+TEST_F(DecoratorsTest, retry_sits_out_an_outage_of_seconds_with_the_usual_number_of_attempts) {
+  for (const Code code : {Code::kUnavailable, Code::kResourceExhausted}) {
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      auto store = Retry({.seed = seed});
+      Outcome outcome;
+      const Time began = executor_.Now();
+      store->StartRead(Request(), outcome.Taker());
+      while (outcome.calls == 0) {
+        if (executor_.Now() - began < 3500ms) {
+          inner_->Answer(Failure(code));
+        } else {
+          inner_->Answer(ReadResult{});
+        }
+        executor_.RunAll();
+      }
+      EXPECT_EQ(outcome.code(), Code::kOk) << seed;
+      EXPECT_LT(executor_.Now() - began, 15s);
+    }
+  }
+}
+
+TEST_F(DecoratorsTest, retry_looks_at_once_when_somebody_begins_to_wait_for_it) {
+  auto store = Retry();
+  Outcome outcome;
+  const auto op = store->StartRead(Request(Priority::kFar), outcome.Taker());
+  for (int attempt = 1; attempt < 4; ++attempt) {
+    inner_->Answer(Failure(Code::kUnavailable));
+    executor_.RunAll();
+  }
+  inner_->Answer(Failure(Code::kUnavailable));  // seconds to wait
+  const Time before = executor_.Now();
+  store->Promote(op);
+  store->Promote(op);
+  EXPECT_TRUE(inner_->held.empty());
+  executor_.RunAll();
+  EXPECT_LE(executor_.Now() - before, 50ms);
+  ASSERT_EQ(inner_->held.size(), 1U);
+  inner_->Answer(ReadResult{});
+  EXPECT_EQ(outcome.calls, 1);
 }
 
 TEST_F(DecoratorsTest, retry_gives_every_request_a_deadline_and_keeps_a_nearer_one) {

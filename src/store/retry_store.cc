@@ -16,6 +16,11 @@ bool IsWorthAnother(Code code) {
 // As the AWS SDKs count: what may be an outage costs more than what the server answered.
 int TokensFor(Code code) { return code == Code::kUnavailable ? 10 : 5; }
 
+// Whoever fails so often meets no accident but an outage, of seconds: a server that is restarted, a
+// route that changes.
+constexpr int kOutageFrom = 3;
+constexpr int kOutageDoublings = 4;
+
 double Milliseconds(Duration time) { return static_cast<double>(time.count()) * 1e-6; }
 
 }  // namespace
@@ -37,8 +42,17 @@ std::unique_ptr<RetryStore::Op> RetryStore::Take(OpId id) {
 Duration RetryStore::WaitAfter(const Op& op, Code code) {
   const Duration first =
       code == Code::kResourceExhausted ? options_.first_wait_throttled : options_.first_wait;
-  const int doublings = std::min(op.attempts - 1, 20);
-  const Duration most = std::min(options_.longest_wait, first * (int64_t{1} << doublings));
+  // A wrong answer is no outage, however often it comes.
+  const bool outage = code != Code::kDataLoss && op.attempts >= kOutageFrom;
+  const int doublings =
+      outage ? kOutageDoublings + 3 * (op.attempts - kOutageFrom) : op.attempts - 1;
+  const Duration most =
+      std::min(options_.longest_wait, first * (int64_t{1} << std::min(doublings, 20)));
+  const Duration least = outage ? most / 2 : Duration{};
+  return least + Between(most - least);
+}
+
+Duration RetryStore::Between(Duration most) {
   return Duration(static_cast<int64_t>(static_cast<double>(most.count()) * random_.NextDouble()));
 }
 
@@ -71,11 +85,7 @@ void RetryStore::AttemptFailed(Op& op, Status status) {
   if (again) {
     if (options_.on_retry) options_.on_retry(op.verb, code);
     op.last = std::move(status);
-    op.timer = executor().PostAt(now + wait, [this, &op] {
-      op.timer = 0;
-      ++op.attempts;
-      op.Attempt(*this);
-    });
+    AgainAt(op, now + wait);
     return;
   }
   if (op.attempts > 1) {
@@ -91,6 +101,15 @@ void RetryStore::AttemptFailed(Op& op, Status status) {
   self->Fail(std::move(status));
 }
 
+void RetryStore::AgainAt(Op& op, Time at) {
+  op.again_at = at;
+  op.timer = executor().PostAt(at, [this, &op] {
+    op.timer = 0;
+    ++op.attempts;
+    op.Attempt(*this);
+  });
+}
+
 void RetryStore::Promote(OpId id) {
   FB_ASSERT(executor().InThread());
   const auto found = ops_.find(id);
@@ -98,6 +117,12 @@ void RetryStore::Promote(OpId id) {
   Op& op = *found->second;
   op.RaiseToDemand();  // of the attempts to come
   if (op.inner_op != 0) inner().Promote(op.inner_op);
+  // Somebody waits for it now, and it waits for an outage that may be over: it looks once.
+  if (op.timer == 0 || std::exchange(op.hastened, true)) return;
+  const Time soon = executor().Now() + Between(options_.first_wait);
+  if (soon >= op.again_at) return;
+  executor().CancelTimer(op.timer);
+  AgainAt(op, soon);
 }
 
 void RetryStore::Cancel(OpId id) {

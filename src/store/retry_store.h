@@ -20,7 +20,9 @@ struct RetryOptions {
   Duration budget =
       std::chrono::seconds(60);  // all attempts and waits, unless a deadline is nearer; not of a
                                  // kBulk request that brings its own, by its bytes
-  // The wait before attempt n + 1 is uniform in [0, min(longest, first * 2^(n - 1))].
+  // The wait before attempt n + 1 is uniform in [0, first * 2^(n - 1)]. From the third failure on,
+  // but for wrong answers, it is an outage that has to be sat out: [x / 2, x], x = first * 2^(3n -
+  // 5). Never more than longest.
   Duration first_wait = std::chrono::milliseconds(50);
   Duration first_wait_throttled = std::chrono::milliseconds(150);  // after kResourceExhausted
   Duration longest_wait = std::chrono::seconds(10);
@@ -60,6 +62,8 @@ class RetryStore final : public Decorator<RetryStore> {
     int tokens = 0;               // taken
     OpId inner_op = 0;            // of the attempt that runs; 0 between attempts
     Executor::TimerId timer = 0;  // of the wait between attempts
+    Time again_at{};              // while it is set
+    bool hastened = false;        // by a promotion
     bool cancelled = false;
     Status last;  // of the attempt before
   };
@@ -71,6 +75,9 @@ class RetryStore final : public Decorator<RetryStore> {
   void Launch(std::unique_ptr<Op> op);
   void AttemptFailed(Op& op, Status status);
   Duration WaitAfter(const Op& op, Code code);
+  // Uniform, up to so long.
+  Duration Between(Duration most);
+  void AgainAt(Op& op, Time at);
   void Succeeded(const Op& op);
   std::string NewWriteId();
   std::unique_ptr<Op> Take(OpId id);
