@@ -112,6 +112,8 @@ Status ErrorFromResponse(const net::HttpHead& head, std::string_view body,
                          const ErrorContext& context) {
   const ErrorBody error = ParseErrorBody(body);
   Code code = CodeOfStatus(head.status);
+  // A HEAD's refusal has no body; with this status it is S3's "slow down".
+  if (head.status == 503 && body.empty()) code = Code::kResourceExhausted;
   for (const CodeMeaning& meaning : kMeanings) {
     if (error.code == meaning.name) code = meaning.code;
   }

@@ -99,6 +99,7 @@ std::vector<Wrong> Refusals() {
       {"400 expired token", {HttpText(400, {}, ErrorXml("ExpiredToken"))}, Code::kPermissionDenied},
       {"400 slow request", {HttpText(400, {}, ErrorXml("RequestTimeout"))}, Code::kUnavailable},
       {"503 slow down", {HttpText(503, {}, ErrorXml("SlowDown"))}, Code::kResourceExhausted},
+      {"503 without a word, as to a HEAD", {HttpText(503, {}, "")}, Code::kResourceExhausted},
       {"503 of a proxy", {HttpText(503, {}, "<html>busy")}, Code::kUnavailable},
       {"429", {HttpText(429, {}, "")}, Code::kResourceExhausted},
       {"500", {HttpText(500, {}, ErrorXml("InternalError"))}, Code::kUnavailable},

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/ascii.h"
 #include "store/s3/credentials/fetched_keys.h"
 #include "store/s3/credentials/sources.h"
 
@@ -41,7 +42,7 @@ class MetadataSource final : public Source {
   }
 
   CallPlan Plan(const char* method, std::string path) {
-    CallPlan plan{.service = fmt::format("{} at {}", spec_.name, spec_.url)};
+    CallPlan plan{.service = fmt::format("{} at {}", spec_.name, HideUserinfo(spec_.url))};
     plan.make = [this, method, path = std::move(path)]() -> Result<ServiceRequest> {
       ServiceRequest request;
       request.http.method = method;

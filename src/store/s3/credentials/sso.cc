@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/ascii.h"
 #include "store/s3/credentials/fetched_keys.h"
 #include "store/s3/credentials/sources.h"
 #include "store/s3/endpoint.h"
@@ -42,7 +43,7 @@ class SsoSource final : public Source {
   }
 
   void Renew(bool still_good) {
-    CallPlan plan{.service = fmt::format("the SSO service at {}", spec_.oidc_url)};
+    CallPlan plan{.service = fmt::format("the SSO service at {}", HideUserinfo(spec_.oidc_url))};
     plan.make = [this]() -> Result<ServiceRequest> {
       ServiceRequest request;
       request.http.method = "POST";
@@ -77,7 +78,7 @@ class SsoSource final : public Source {
   }
 
   void AskKeys() {
-    CallPlan plan{.service = fmt::format("the SSO service at {}", spec_.url)};
+    CallPlan plan{.service = fmt::format("the SSO service at {}", HideUserinfo(spec_.url))};
     plan.make = [this]() -> Result<ServiceRequest> {
       ServiceRequest request;
       request.http.url = fmt::format(

@@ -4,6 +4,7 @@
 #include <pugixml.hpp>
 #include <utility>
 
+#include "base/ascii.h"
 #include "store/s3/credentials/fetched_keys.h"
 #include "store/s3/credentials/sources.h"
 #include "store/s3/endpoint.h"
@@ -62,7 +63,7 @@ class StsSource final : public Source {
 
  private:
   void Ask(OnFetched on_fetched) {
-    CallPlan plan{.service = fmt::format("STS at {}", spec_.url)};
+    CallPlan plan{.service = fmt::format("STS at {}", HideUserinfo(spec_.url))};
     plan.make = [this] { return Request(); };
     plan.retries = IsPassing;
     context_.http.Call(std::move(plan),
@@ -126,8 +127,8 @@ class StsSource final : public Source {
                     .expires_unix_s = ParseUtcTime(keys.child_value("Expiration"))};
     if (fetched.credentials.access_key_id.empty() ||
         fetched.credentials.secret_access_key.empty()) {
-      return Status(Code::kUnavailable,
-                    fmt::format("STS at {} gives an answer without keys in it", spec_.url));
+      return Status(Code::kUnavailable, fmt::format("STS at {} gives an answer without keys in it",
+                                                    HideUserinfo(spec_.url)));
     }
     return fetched;
   }
@@ -139,8 +140,8 @@ class StsSource final : public Source {
     const std::string words =
         repeats ? "the secret key is not that of the access key id" : error.message.substr(0, 300);
     return Status(IsPassing(reply) ? Code::kUnavailable : Code::kPermissionDenied,
-                  fmt::format("{}: STS at {} answers {} {}: {}", spec_.name, spec_.url,
-                              reply.status, error.code, words));
+                  fmt::format("{}: STS at {} answers {} {}: {}", spec_.name,
+                              HideUserinfo(spec_.url), reply.status, error.code, words));
   }
 
   const CredentialSpec spec_;
