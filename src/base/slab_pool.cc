@@ -1,5 +1,7 @@
 #include "base/slab_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -8,8 +10,9 @@
 
 namespace forebay {
 namespace {
-constexpr size_t kSlabsPerRegion = 16;
-constexpr std::align_val_t kPage{4096};
+// A region is a large page, where the system has them: touching it costs one fault, not hundreds.
+constexpr size_t kSlabsPerRegion = 32;
+constexpr std::align_val_t kPage{kSlabsPerRegion * kSlabBytes};
 }  // namespace
 
 SlabBuffer::SlabBuffer(SlabBuffer&& other) noexcept
@@ -92,6 +95,7 @@ SlabBuffer SlabPool::Take(size_t bytes) {
   const MutexLock lock(mutex_);
   while (free_.size() < count) {
     auto* region = static_cast<std::byte*>(::operator new[](kSlabsPerRegion * kSlabBytes, kPage));
+    (void)::madvise(region, kSlabsPerRegion * kSlabBytes, MADV_HUGEPAGE);  // may be refused
     regions_.push_back(region);
     for (size_t i = kSlabsPerRegion; i-- > 0;) free_.push_back(region + i * kSlabBytes);
     mapped_ += kSlabsPerRegion;

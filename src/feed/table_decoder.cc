@@ -73,6 +73,12 @@ class TableSamples::Decoder : public SampleDecoder {
                 const RowTargets& targets, size_t* bad_row) override {
     *bad_row = 0;
     const Rows& rows = *static_cast<const Rows*>(plan.detail.get());
+    if (unit < rows.alone.size()) {
+      const uint32_t part = rows.alone[unit];
+      FB_ASSIGN_OR_RETURN(auto piece, Open(rows.parts[part].piece, bytes));
+      rows.opened->Set(part, std::move(piece));
+      return {};
+    }
     const size_t first = plan.units[unit].first_row;
     FB_RETURN_IF_ERROR(OpenPieces(rows, first, targets.size(), bytes, bad_row));
     const Wanted wanted{pieces_, rows.parts, std::span(rows.part_of).subspan(first, targets.size()),
@@ -99,23 +105,27 @@ class TableSamples::Decoder : public SampleDecoder {
     uint64_t RowOf(size_t i) const { return samples[i] - parts[part_of[i]].group_first; }
   };
 
+  Result<std::shared_ptr<const DecodedPiece>> Open(size_t number, const UnitBytes& bytes) {
+    const auto decode = [&](size_t leaf, DecodedColumn* out) {
+      return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, pages_, out);
+    };
+    const auto finish = [&](DecodedPiece* whole) {
+      if (samples_.in_order_) return;
+      const TablePiece& of = samples_.table_[number];
+      whole->LayOutRows(of.first_row, of.rows, samples_.widths_);
+    };
+    return samples_.pieces_->Get(number, decode, finish);
+  }
+
   // Sets pieces_.
   Status OpenPieces(const Rows& rows, size_t first, size_t count, const UnitBytes& bytes,
                     size_t* bad_row) {
     pieces_.clear();
     for (size_t part = 0; part < rows.parts.size(); ++part) {
       pieces_.push_back(rows.parts[part].decoded);
+      if (!pieces_.back() && rows.opened) pieces_.back() = rows.opened->Get(part);
       if (pieces_.back()) continue;
-      const size_t number = rows.parts[part].piece;
-      const auto decode = [&](size_t leaf, DecodedColumn* out) {
-        return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, pages_, out);
-      };
-      const auto finish = [&](DecodedPiece* whole) {
-        if (samples_.in_order_) return;
-        const TablePiece& of = samples_.table_[number];
-        whole->LayOutRows(of.first_row, of.rows, samples_.widths_);
-      };
-      auto piece = samples_.pieces_->Get(number, decode, finish);
+      auto piece = Open(rows.parts[part].piece, bytes);
       if (piece.ok()) {
         pieces_.back() = *std::move(piece);
         continue;

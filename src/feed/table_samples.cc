@@ -340,41 +340,50 @@ std::vector<Dataset::Planned> TableSamples::PlanBatch(std::span<const uint64_t> 
   return all;
 }
 
-// Of all units: what is not decoded yet.
-void TableSamples::SetReads(const Rows& rows, SamplePlan& plan) const {
+// What is not decoded yet, and the units that need it.
+void TableSamples::SetReads(Rows& rows, SamplePlan& plan) const {
+  constexpr size_t kUnitRows = 4096;
   plan.extents.clear();
+  plan.units.clear();
+  rows.alone.clear();
   uint64_t bytes = 0;
   uint64_t of_pieces = 0;
   std::vector<uint8_t> reads;  // of each part, whether it is read
-  for (const Part& part : rows.parts) {
-    reads.push_back(part.decoded ? 0 : 1);
-    if (part.decoded) continue;
-    const TablePiece& piece = table_[part.piece];
+  for (const Part& part : rows.parts) reads.push_back(part.decoded ? 0 : 1);
+  const bool several = std::ranges::count(reads, 1) > 1;
+  for (uint32_t part = 0; part < rows.parts.size(); ++part) {
+    if (reads[part] == 0) continue;
+    const TablePiece& piece = table_[rows.parts[part].piece];
+    if (several) {
+      const auto row = std::ranges::find(rows.part_of, part) - rows.part_of.begin();
+      plan.units.push_back(
+          {plan.extents.size(), piece.extents.size(), static_cast<size_t>(row), 0});
+      rows.alone.push_back(part);
+    }
     plan.extents.insert(plan.extents.end(), piece.extents.begin(), piece.extents.end());
     for (const Extent& extent : piece.extents) bytes += extent.range.size();
     of_pieces += piece.rows;
   }
+  rows.opened = several ? std::make_shared<Opened>(rows.parts.size()) : nullptr;
   plan.used_bytes = 0;
   if (of_pieces > 0) {
     uint64_t count = 0;
     for (const uint32_t part : rows.part_of) count += reads[part];
     plan.used_bytes = std::max<uint64_t>(bytes / of_pieces * count, 1);
   }
-  for (DecodeUnit& unit : plan.units) unit.extent_count = plan.extents.size();
+  const size_t all = rows.part_of.size();
+  for (size_t first = 0; first < all; first += kUnitRows) {
+    plan.units.push_back({0, plan.extents.size(), first, std::min(kUnitRows, all - first)});
+  }
 }
 
 // What is read for a piece is the same for all its rows, whatever a gap costs now: equal extents
 // are fetched once. Of a piece that is decoded nothing is read.
 SamplePlan TableSamples::PlanOf(Rows rows) const {
-  constexpr size_t kUnitRows = 4096;
   SamplePlan plan;
-  const size_t count = rows.samples.size();
-  for (size_t first = 0; first < count; first += kUnitRows) {
-    plan.units.push_back({0, 0, first, std::min(kUnitRows, count - first)});
-  }
-  SetReads(rows, plan);
   const auto ragged = static_cast<size_t>(std::ranges::count_if(arrays_, &SampleArray::ragged));
-  plan.ragged_bytes.resize(count * ragged);
+  plan.ragged_bytes.resize(rows.samples.size() * ragged);
+  SetReads(rows, plan);
   plan.detail = std::make_shared<const Rows>(std::move(rows));
   return plan;
 }

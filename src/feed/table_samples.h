@@ -69,6 +69,7 @@ class TableSamples : public Dataset {
   class Decoder;
   struct Rows;
   struct Part;
+  class Opened;
   // A row group that has rows.
   struct Group {
     uint64_t record = 0;  // of the catalog
@@ -107,7 +108,7 @@ class TableSamples : public Dataset {
   uint64_t RawBytesOf(const Part& part) const;
   std::vector<std::vector<uint32_t>> SortOut(const Rows& rows) const;
   SamplePlan PlanOf(Rows rows) const;
-  void SetReads(const Rows& rows, SamplePlan& plan) const;
+  void SetReads(Rows& rows, SamplePlan& plan) const;
   Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes, RawBytes& scratch,
                     DecodedColumn* out) const;
 
