@@ -194,6 +194,25 @@ TEST_F(FeederTest, a_dead_prefetcher_slows_training_but_never_stops_it) {
   ExpectSound();
 }
 
+TEST_F(FeederTest,
+       what_was_not_there_when_it_was_prefetched_is_looked_for_again_before_it_is_told) {
+  Make({.samples = 20, .cameras = 2}, {.epochs = 1});
+  bool prefetched = false;
+  on_read = [&](const ReadRequest& request) -> std::optional<Status> {
+    if (request.range.offset != 512 * 7) return std::nullopt;
+    if (request.options.priority == Priority::kDemand) return std::nullopt;  // it is back
+    prefetched = true;
+    return Status(Code::kNotFound, "gone", {.uri = "memory://sim/" + request.key});
+  };
+  job->Start();
+  RunSteps(20);
+  EXPECT_TRUE(prefetched);
+  EXPECT_TRUE(job->errors().empty());
+  EXPECT_EQ(job->delivered().size(), 20u);
+  job->Close();
+  ExpectSound();
+}
+
 TEST_F(FeederTest, a_bad_sample_is_one_named_error_and_the_rest_goes_on) {
   Make({.samples = 20, .cameras = 2}, {.epochs = 1});
   on_read = [](const ReadRequest& request) -> std::optional<Status> {

@@ -342,7 +342,10 @@ void Feeder::OnFetchDone(uint64_t tag, Status status) {
     OnFetched(slot);
   } else {
     ++stats_.parts_failed;
-    if (IsPermanent(status.code()) || slot.demanded || !slot.status.ok()) {
+    // What would end the run is looked at again when the consumer comes for it; what is replaced
+    // is not: that would make it wait.
+    const bool replaced = options_.skip_max > 0 && IsPermanent(status.code());
+    if (replaced || slot.demanded || !slot.status.ok()) {
       FailSlot(slot, std::move(status), FirstRowWithout(slot));
     } else if (slot.group->number == planner_.head_group()) {
       RetryAtDemand(slot);
