@@ -11,13 +11,15 @@ namespace forebay::testing {
 
 class CephServer final : public TestServer {
  public:
-  // Waits until the gateway takes a signed PUT into `bucket`, which exists then (90 s at most).
+  // Waits until the gateway takes a signed PUT into `bucket`, which exists then (three times 2
+  // minutes at most).
   static Result<std::unique_ptr<CephServer>> Start(const std::string& bucket);
   // For virtual-host style.
   std::string virtual_endpoint() const { return "http://s3.localhost:" + gateway_port_; }
 
  private:
   CephServer() = default;
+  static Result<std::unique_ptr<CephServer>> StartOnce(const std::string& bucket);
   Status Configure();
   Status MakeKeys();
   Status StartCluster();

@@ -10,8 +10,7 @@
 
 namespace forebay {
 namespace {
-// A region is a large page, where the system has them: touching it costs one fault, not hundreds.
-constexpr size_t kSlabsPerRegion = 32;
+constexpr size_t kSlabsPerRegion = 32;  // a large page
 constexpr std::align_val_t kPage{kSlabsPerRegion * kSlabBytes};
 }  // namespace
 
@@ -79,7 +78,9 @@ void SlabBuffer::CopyIn(size_t offset, ByteView from) {
   }
 }
 
-std::shared_ptr<SlabPool> SlabPool::Make() { return std::shared_ptr<SlabPool>(new SlabPool()); }
+std::shared_ptr<SlabPool> SlabPool::Make(Pages pages) {
+  return std::shared_ptr<SlabPool>(new SlabPool(pages));
+}
 
 SlabPool::~SlabPool() {
   FB_ASSERT(free_.size() == mapped_);
@@ -95,7 +96,9 @@ SlabBuffer SlabPool::Take(size_t bytes) {
   const MutexLock lock(mutex_);
   while (free_.size() < count) {
     auto* region = static_cast<std::byte*>(::operator new[](kSlabsPerRegion * kSlabBytes, kPage));
-    (void)::madvise(region, kSlabsPerRegion * kSlabBytes, MADV_HUGEPAGE);  // may be refused
+    if (pages_ == Pages::kLarge) {  // which may be refused
+      (void)::madvise(region, kSlabsPerRegion * kSlabBytes, MADV_HUGEPAGE);
+    }
     regions_.push_back(region);
     for (size_t i = kSlabsPerRegion; i-- > 0;) free_.push_back(region + i * kSlabBytes);
     mapped_ += kSlabsPerRegion;

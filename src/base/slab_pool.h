@@ -48,7 +48,10 @@ class SlabBuffer {
 // Thread-safe. Never refuses: what may be taken is decided by the budget, before.
 class SlabPool : public std::enable_shared_from_this<SlabPool> {
  public:
-  static std::shared_ptr<SlabPool> Make();
+  // kLarge: 2 MiB where the system has them, for one that lives as long as a run and fills its
+  // slabs: touching a page costs one fault instead of hundreds, and all of it is cleared for that.
+  enum class Pages : uint8_t { kSmall, kLarge };
+  static std::shared_ptr<SlabPool> Make(Pages pages = Pages::kSmall);
   ~SlabPool();
   SlabPool(const SlabPool&) = delete;
   SlabPool& operator=(const SlabPool&) = delete;
@@ -60,9 +63,10 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
 
  private:
   friend class SlabBuffer;
-  SlabPool() = default;
+  explicit SlabPool(Pages pages) : pages_(pages) {}
   void GiveBack(std::vector<std::byte*>& slabs) FB_EXCLUDES(mutex_);
 
+  const Pages pages_;
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ FB_GUARDED_BY(mutex_);
   std::vector<std::byte*> regions_ FB_GUARDED_BY(mutex_);

@@ -28,7 +28,7 @@ Pipeline::Pipeline(const feed::Dataset&, std::shared_ptr<const ObjectTable> obje
                    const PipelineOptions& options)
     : options_(options),
       objects_(std::move(objects)),
-      slabs_(SlabPool::Make()),
+      slabs_(SlabPool::Make(SlabPool::Pages::kLarge)),
       outputs_(feed::OutputPool::Make(options.memory_bytes)) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Make(const feed::Dataset& dataset,
