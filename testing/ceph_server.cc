@@ -57,7 +57,8 @@ Status CephServer::Configure() {
   gateway_port_ = fmt::format("{}", ports[1]);
   endpoint_ = "http://127.0.0.1:" + gateway_port_;
   // One copy of everything; the monitor does not gather changes for a second before it agrees with
-  // itself; the store's file is sparse.
+  // itself; the store's file is sparse. A monitor whose disk
+  // is nearly full ends without a word to its client.
   return Write("ceph.conf",
                fmt::format(R"([global]
 fsid = {cluster}
@@ -77,6 +78,8 @@ osd pool default pg num = 4
 osd pool default pgp num = 4
 osd pool default pg autoscale mode = off
 mon max pg per osd = 2000
+mon data avail crit = 0
+mon data avail warn = 0
 osd crush chooseleaf type = 0
 osd class dir = {classes}
 osd objectstore = bluestore

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace forebay {
 
@@ -10,9 +11,11 @@ inline constexpr size_t kCacheLine = 64;
 
 // Of `bytes` bytes from there on; any address will do.
 inline void Prefetch(const void* from, size_t bytes) {
-  const char* at = static_cast<const char*>(from);
-  for (size_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(at + i);
-  if (bytes > 0) __builtin_prefetch(at + bytes - 1);
+  const auto begin = reinterpret_cast<uintptr_t>(from) / kCacheLine * kCacheLine;
+  const auto end = reinterpret_cast<uintptr_t>(from) + bytes;
+  for (uintptr_t at = begin; at < end; at += kCacheLine) {
+    __builtin_prefetch(reinterpret_cast<const void*>(at));
+  }
 }
 
 }  // namespace forebay

@@ -39,11 +39,9 @@ void HeaderList::Clear() {
   places_.clear();
 }
 
-// With what the allocator keeps in front of them.
 void HeaderList::Expect() const {
-  constexpr size_t kChunkHead = 16;
-  Prefetch(text_.data() - kChunkHead, kCacheLine);
-  Prefetch(reinterpret_cast<const char*>(places_.data()) - kChunkHead, kCacheLine);
+  Prefetch(text_.data(), kCacheLine);
+  Prefetch(places_.data(), kCacheLine);
 }
 
 HeaderList::Field HeaderList::operator[](size_t i) const {
