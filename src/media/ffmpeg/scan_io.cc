@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 namespace forebay::media::ffmpeg {
 
@@ -188,6 +189,13 @@ bool IsPlaylist(const AVInputFormat* format) {
   return name == "hls" || name == "concat" || name == "dash" || name == "sdp" || name == "imf";
 }
 
+// An HLS playlist, which FFmpeg 7.1 knows by its name or media type alone.
+bool IsUnnamedPlaylist(ByteSource& source) {
+  constexpr std::string_view kMark = "#EXTM3U";
+  std::array<std::byte, kMark.size()> head{};
+  return source.size() >= head.size() && source.ReadFully(0, head).ok() && AsText(head) == kMark;
+}
+
 Status Elsewhere() {
   return Status(Code::kInvalidArgument,
                 "a playlist of other objects, not a video: index those instead");
@@ -239,6 +247,7 @@ Status Demuxer::OpenInput(const Options& options) {
   if (!source_status_.ok()) return source_status_;
   if (refused_other_) return Elsewhere();
   const bool unknown = error == AVERROR_INVALIDDATA && options.format == nullptr;
+  if (unknown && IsUnnamedPlaylist(*source_)) return Elsewhere();
   return Status(unknown ? Code::kInvalidArgument : Code::kDataLoss,
                 unknown ? "not a video that FFmpeg knows"
                         : fmt::format("the container cannot be opened: {}", AvError(error)));
