@@ -23,8 +23,8 @@ constexpr uint64_t kSamples = 4096;
 
 class NothingDecoder : public feed::SampleDecoder {
  public:
-  Status Decode(const feed::SamplePlan&, size_t, const feed::UnitBytes&,
-                std::span<const feed::RowTarget>, size_t*) override {
+  Status Decode(const feed::SamplePlan&, size_t, const feed::UnitBytes&, const feed::RowTargets&,
+                size_t*) override {
     return {};
   }
 };

@@ -19,7 +19,8 @@ def paused(path, first, last, gap):
     """60 frames, those in [first, last) left out; the clock jumps by ``gap`` at the 31st."""
     setpts = f"setpts='PTS+gte(N\\,30)*{gap}/TB'"
     keep = f"select='not(between(n\\,{first}\\,{last - 1}))'"
-    encode(path, SOURCE, "-vf", f"{keep},{setpts}", "-fps_mode", "passthrough", *X264, *NO_EDIT_LIST)
+    encode(path, SOURCE, "-vf", f"{keep},{setpts}", "-fps_mode", "passthrough", *X264,
+           *NO_EDIT_LIST)  # fmt: skip
 
 
 @pytest.fixture
