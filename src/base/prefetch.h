@@ -14,7 +14,7 @@ inline void Prefetch(const void* from, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(from) / kCacheLine * kCacheLine;
   const auto end = reinterpret_cast<uintptr_t>(from) + bytes;
   for (uintptr_t at = begin; at < end; at += kCacheLine) {
-    __builtin_prefetch(reinterpret_cast<const void*>(at));
+    __builtin_prefetch(reinterpret_cast<const void*>(at));  // NOLINT(performance-no-int-to-ptr)
   }
 }
 

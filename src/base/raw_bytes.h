@@ -16,8 +16,8 @@ class Unset : public std::allocator<T> {
   template <class U>
   Unset(const Unset<U>&) {}  // NOLINT(google-explicit-constructor): as allocators are
   template <class U>
-  struct rebind {  // NOLINT(readability-identifier-naming): the standard's name
-    using other = Unset<U>;
+  struct rebind {            // NOLINT(readability-identifier-naming): the standard's name
+    using other = Unset<U>;  // NOLINT(readability-identifier-naming): the standard's
   };
   template <class U>
   void construct(U* place) {  // NOLINT(readability-identifier-naming)
