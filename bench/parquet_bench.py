@@ -112,7 +112,8 @@ def petastorm(python, folder, way, rows, times, wanted):
     """Its rows a second, by a Python that has it."""
     peer = pathlib.Path(__file__).parent / "peers" / "petastorm_reader.py"
     command = [python, "-W", "ignore", peer, folder, way, rows, times, *wanted]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    command = [str(part) for part in command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
         raise SystemExit(f"petastorm's {way}: {done.stderr[-1000:]}")
     came, seconds = done.stdout.split()[-2:]

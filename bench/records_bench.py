@@ -4,11 +4,11 @@ usage: records_bench.py FOLDER [--photos FILES] [--rounds N] [--seconds S] [--on
 
 FOLDER is filled once: tar, TFRecord and RecordIO shards of the same pictures (FILES, as image_peers.py
 --make leaves them in FOLDER/files; else random bytes of 100 KB), TFRecord shards of tf.train.Example
-with 9 features (170 bytes), and a file of 100 M 16-bit tokens. Local files, in order and in the
+with 9 features (150 bytes), and a file of 100 M 16-bit tokens. Local files, in order and in the
 page cache, batches of 64 (tokens: 8, small records: 4096); each in a process of its own, alternating
-rounds, medians. CPU seconds are those of the whole process, all threads. Checksums of the formats
-are verified. Beside it, in the same process: a copy of the same bytes by memcpy, and for tokens the
-bare conversion of one window after the other by NumPy.
+rounds, medians. CPU seconds are those of the whole process, all threads. Checksums are verified:
+TFRecord's, and what `forebay pack` noted of the others. Beside it, in the same process: a copy by
+memcpy, and for tokens the bare conversion of one window after the other by NumPy.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def field(number, payload):
 
 
 def example(i):
-    """5 integers and 4 float vectors: about 170 bytes."""
+    """5 integers and 4 float vectors: about 150 bytes."""
     entries = b""
     for k in range(9):
         if k < 5:
@@ -97,6 +97,7 @@ def make(folder, photos, forebay):
         subprocess.run(
             [forebay, "index", folder / "tokens", "--format", "tokens", "--dtype", "uint16"],
             check=True,
+            timeout=600,
             stdout=subprocess.DEVNULL,
         )
     if not (folder / "example").exists():
@@ -105,7 +106,8 @@ def make(folder, photos, forebay):
         for shard in range(4):
             make_examples(made / f"{shard}.tfrecord", 1 << 18)
         made.rename(folder / "example")
-        subprocess.run([forebay, "index", folder / "example"], check=True, stdout=subprocess.DEVNULL)
+        command = [forebay, "index", folder / "example"]
+        subprocess.run(command, check=True, timeout=600, stdout=subprocess.DEVNULL)
     if photos is None:
         photos = folder / "files"
         if not photos.exists():
@@ -121,7 +123,7 @@ def make(folder, photos, forebay):
         command = [forebay, "pack", source, folder / kind, "--to", to]
         if kind != "tfrecord":
             command += ["--format", "files", "--column", "jpg"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, timeout=600, stdout=subprocess.DEVNULL)
 
 
 def records(folder, name):

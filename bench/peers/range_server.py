@@ -48,10 +48,10 @@ http {{
     ssl_protocols TLSv1.3;
     ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
     ssl_session_cache shared:tls:10m;
-    root {folder}/root;
+    root {folder}/objects;
     location = /{bucket} {{ return 200; }}
     location = /{bucket}/ {{ return 200; }}
-    location /slow/ {{ alias {folder}/root/{bucket}/; limit_rate 4k; }}
+    location /slow/ {{ alias {folder}/objects/{bucket}/; limit_rate 4k; }}
     location / {{ try_files $uri =404; }}
   }}
 }}
@@ -113,7 +113,7 @@ class RangeServer:
         self.close()
 
     def _make_files(self):
-        bucket = self.folder / "root" / BUCKET
+        bucket = self.folder / "objects" / BUCKET
         bucket.mkdir(parents=True, exist_ok=True)
         large = bucket / KEY
         if not large.exists() or large.stat().st_size != OBJECT_BYTES:

@@ -146,7 +146,7 @@ class FOREBAY_API Loader {
   virtual Status SupplyEnd() = 0;
 
   // For joining tables by scene and time. The names of a source's scenes: the values of the
-  // pattern's placeholders other than {camera}, joined by '/'; sorted.
+  // pattern's names other than {camera}, joined by '/'; sorted.
   virtual const std::vector<std::string>& scenes(size_t source) const = 0;
   // Of each of a source's samples (indices as in `_sample`): its scene, the presentation times in
   // seconds of its frames in the first camera, and half a frame's duration there. Sizes: n, n *

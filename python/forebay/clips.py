@@ -10,7 +10,7 @@ from . import _core, check
 from .errors import InvalidArgumentError
 from .labels import Labels
 
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_NAME_IN_PATTERN = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +96,8 @@ class skip:  # noqa: N801 (reads as an instruction: on_bad_sample=fb.skip(max=10
 def _check_pattern(pattern):
     if not isinstance(pattern, str) or not pattern:
         raise InvalidArgumentError(f"pattern={pattern!r} must be a string")
-    names = _PLACEHOLDER.findall(pattern)
-    if any(c in _PLACEHOLDER.sub("", pattern) for c in "{}"):
+    names = _NAME_IN_PATTERN.findall(pattern)
+    if any(c in _NAME_IN_PATTERN.sub("", pattern) for c in "{}"):
         raise InvalidArgumentError(f"pattern={pattern!r} has an unpaired brace")
     for name in names:
         if not name.isidentifier():

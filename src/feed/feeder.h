@@ -81,7 +81,7 @@ class Feeder : public fetch::FetchSink {
   // Before the first Pump. `memory` may be null: nothing is kept.
   void Attach(fetch::Fetcher* fetcher, fetch::MemoryTier* memory);
 
-  // Asks for whatever may be asked for now.
+  // Asks for whatever may be asked for.
   void Pump();
   // The consumer waits for the next group.
   void HeadWaiting(uint64_t generation);

@@ -13,6 +13,9 @@
 namespace forebay::media::ffmpeg {
 namespace {
 
+// Of pictures that are decoded before others that are to be shown first.
+constexpr size_t kEarlyBytesMax = size_t{1} << 30;
+
 // "decoding frames 3 to 24"
 std::string RunText(const DecodeRun& run) {
   if (run.frames.size() == 1) return fmt::format("decoding frame {}", run.frames.front());
@@ -120,17 +123,28 @@ Status Decoder::DecodeNative(const VideoIndex& index, const std::vector<DecodeRu
   std::ranges::sort(frames_);
   // An edit list may show pictures in another order than the decoder gives them.
   std::map<uint32_t, NativeFrame> early;
+  size_t early_bytes = 0;
   size_t next = 0;
-  return DecodeRuns(index, runs, bytes, [&](uint32_t number, const AVFrame& frame) -> Status {
-    FB_ASSIGN_OR_RETURN(early[number], PackNative(frame, number));
-    while (!early.empty() && early.begin()->first == frames_[next]) {
+  const auto take = [&](uint32_t number, const AVFrame& frame) -> Status {
+    FB_ASSIGN_OR_RETURN(NativeFrame packed, PackNative(frame, number));
+    early_bytes += packed.bytes.size();
+    early[number] = std::move(packed);
+    while (!early.empty() && next < frames_.size() && early.begin()->first == frames_[next]) {
       NativeFrame native = std::move(early.begin()->second);
       early.erase(early.begin());
+      early_bytes -= native.bytes.size();
       ++next;
       FB_RETURN_IF_ERROR(on_frame(std::move(native)));
     }
-    return {};
-  });
+    if (early_bytes <= kEarlyBytesMax) return {};
+    return Status(Code::kResourceExhausted,
+                  fmt::format("the file shows frame {} long after others that follow it: {} bytes "
+                              "of those wait; ask for fewer frames at once",
+                              frames_[std::min(next, frames_.size() - 1)], early_bytes));
+  };
+  FB_RETURN_IF_ERROR(DecodeRuns(index, runs, bytes, take));
+  if (next == frames_.size()) return {};
+  return Status(Code::kDataLoss, fmt::format("frame {} did not come", frames_[next]));
 }
 
 }  // namespace

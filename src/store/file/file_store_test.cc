@@ -18,7 +18,7 @@ class FileStoreTest : public ::testing::Test {
  protected:
   std::shared_ptr<SyncStore> Open(bool beneath) {
     auto store =
-        *MakeFileStore(loop_.get(), pool_.get(), {.root = folder_ / "root", .beneath = beneath});
+        *MakeFileStore(loop_.get(), pool_.get(), {.root = folder_ / "store", .beneath = beneath});
     return std::make_shared<SyncStore>(std::shared_ptr<ObjectStore>(std::move(store)));
   }
   void Write(const std::string& name, const std::string& text) {
@@ -50,16 +50,16 @@ class FileStoreTest : public ::testing::Test {
   }
 
   testing::TempFolder folder_;
-  bool made_ = fs::create_directory(folder_ / "root");
+  bool made_ = fs::create_directory(folder_ / "store");
   std::unique_ptr<sys::EventLoop> loop_ = *sys::EventLoop::Make("test");
   std::unique_ptr<sys::WorkPool> pool_ = *sys::WorkPool::Make({.name = "disk", .threads = 2});
 };
 
 TEST_F(FileStoreTest, what_is_no_object_is_named_once_whatever_the_pages) {
-  for (const char* name : {"root/a", "root/c", "root/e/f"}) Write(name, "x");
-  fs::create_symlink("nothing", folder_ / "root/b");
-  fs::create_symlink("nothing", folder_ / "root/d");
-  fs::create_directory_symlink("..", folder_ / "root/e/loop");
+  for (const char* name : {"store/a", "store/c", "store/e/f"}) Write(name, "x");
+  fs::create_symlink("nothing", folder_ / "store/b");
+  fs::create_symlink("nothing", folder_ / "store/d");
+  fs::create_directory_symlink("..", folder_ / "store/e/loop");
   const auto store = Open(false);
   for (const int page_keys : {1, 2, 3, 1000}) {
     ListRequest request{.max_keys = page_keys};
@@ -78,10 +78,10 @@ TEST_F(FileStoreTest, what_is_no_object_is_named_once_whatever_the_pages) {
 
 TEST_F(FileStoreTest, no_link_leads_out_of_a_closed_root) {
   Write("outside/secret", "secret");
-  Write("root/inside/x", "inside");
-  fs::create_symlink(folder_ / "outside", folder_ / "root/door");
-  fs::create_symlink(folder_ / "outside/secret", folder_ / "root/window");
-  fs::create_symlink("inside/x", folder_ / "root/good");
+  Write("store/inside/x", "inside");
+  fs::create_symlink(folder_ / "outside", folder_ / "store/door");
+  fs::create_symlink(folder_ / "outside/secret", folder_ / "store/window");
+  fs::create_symlink("inside/x", folder_ / "store/good");
   const auto store = Open(true);
   EXPECT_EQ(Read(*store, "door/secret", 6).code(), Code::kPermissionDenied);
   EXPECT_EQ(Read(*store, "window", 6).code(), Code::kPermissionDenied);
@@ -98,27 +98,28 @@ TEST_F(FileStoreTest, no_link_leads_out_of_a_closed_root) {
 
 TEST_F(FileStoreTest, an_open_root_follows_links_but_not_in_circles) {
   Write("outside/x", "x");
-  fs::create_symlink(folder_ / "outside", folder_ / "root/door");
-  fs::create_symlink(folder_ / "root", folder_ / "root/circle");
-  fs::create_symlink(folder_ / "nowhere", folder_ / "root/dangling");
+  fs::create_symlink(folder_ / "outside", folder_ / "store/door");
+  fs::create_symlink(folder_ / "store", folder_ / "store/circle");
+  fs::create_symlink(folder_ / "nowhere", folder_ / "store/dangling");
   EXPECT_EQ(Keys(*Open(false)), (std::vector<std::string>{"door/x"}));
 }
 
 TEST_F(FileStoreTest, a_file_changed_in_place_has_another_etag) {
-  Write("root/x", "0123456789");
+  Write("store/x", "0123456789");
   const auto store = Open(false);
   const std::string etag = store->Head("x")->etag;
   EXPECT_TRUE(Read(*store, "x", 10, etag).ok());
-  fs::last_write_time(folder_ / "root/x", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  fs::last_write_time(folder_ / "store/x",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
   EXPECT_EQ(Read(*store, "x", 10, etag).code(), Code::kPreconditionFailed);
 }
 
 TEST_F(FileStoreTest, what_is_no_file_or_not_whole_is_no_object) {
-  Write("root/a.forebay-part", "half");
-  Write("root/.0.forebay-tmp", "half");
-  fs::create_directory(folder_ / "root/empty");
-  testing::MakePipe(folder_ / "root/pipe");
-  Write("root/x", "x");
+  Write("store/a.forebay-part", "half");
+  Write("store/.0.forebay-tmp", "half");
+  fs::create_directory(folder_ / "store/empty");
+  testing::MakePipe(folder_ / "store/pipe");
+  Write("store/x", "x");
   const auto store = Open(false);
   EXPECT_EQ(Keys(*store), (std::vector<std::string>{"x"}));
   EXPECT_EQ(store->Head("pipe").code(), Code::kNotFound);
@@ -130,7 +131,7 @@ TEST_F(FileStoreTest, what_is_no_file_or_not_whole_is_no_object) {
 }
 
 TEST_F(FileStoreTest, a_put_leaves_no_temporary_file_and_fails_where_a_folder_is) {
-  Write("root/folder/x", "x");
+  Write("store/folder/x", "x");
   const auto store = Open(false);
   const std::string body = "body";
   EXPECT_TRUE(store->Put({.key = "a/b/c", .body = {AsBytes(body)}}).ok());
@@ -146,7 +147,7 @@ TEST_F(FileStoreTest, a_put_leaves_no_temporary_file_and_fails_where_a_folder_is
 
 TEST_F(FileStoreTest, an_error_names_the_file) {
   const auto store = Open(false);
-  EXPECT_EQ(store->Head("a").status().detail().uri, "file://" + folder_.path() + "/root/a");
+  EXPECT_EQ(store->Head("a").status().detail().uri, "file://" + folder_.path() + "/store/a");
   EXPECT_EQ(MakeFileStore(loop_.get(), pool_.get(), {.root = folder_ / "none"}).code(),
             Code::kNotFound);
 }
