@@ -37,7 +37,7 @@ class Records:
     Sample i of a batch is ``batch["bytes"][batch["offsets"][i]:batch["offsets"][i + 1]]``.
     Ops see the field ``bytes``, and, where ``columns=["bytes", "label"]`` names it, ``label``: int64,
     which of the folders right below ``uri`` the object lies in, in the order of their names, as
-    torchvision's ``ImageFolder`` counts classes.
+    torchvision's ``ImageFolder`` counts classes; folders that were appended come behind the others.
 
     Args:
         uri: the data set, ``s3://bucket/prefix/``, ``file:///path/`` or a path.
@@ -51,7 +51,8 @@ class Records:
             ``"AugmentedManifestFile"``: the objects of that list, in its order.
         attributes: of an augmented manifest: which to deliver, one row a sample: numbers as int64,
             float32 or bool arrays ``[B, ...]``, text as an array of ``str`` (``output="torch"``: a
-            list). None: all that every line has, but ``*-metadata``.
+            list). None: all that every line has, but ``*-metadata`` and, with a warning, what is neither
+            or has the name of another field.
         distribution: ``"FullyReplicated"``: the data set is the whole of it, which the ranks of all
             hosts share out; ``"ShardedByS3Key"``: it is this host's part, every n-th object of the
             index, which the ranks of this host share out.

@@ -41,8 +41,9 @@ def rows(loader):
     """(content, the rest of the batch's fields) of each sample."""
     with loader:
         for batch in loader:
-            at = np.asarray(batch["offsets"])
-            fields = [n for n in batch if not n.startswith("_") and n not in ("bytes", "offsets")]
+            offsets = "offsets" if "offsets" in batch else "bytes_offsets"
+            at = np.asarray(batch[offsets])
+            fields = [n for n in batch if not n.startswith("_") and n not in ("bytes", offsets)]
             for i in range(len(at) - 1):
                 text = bytes(batch["bytes"][at[i] : at[i + 1]]).decode()
                 yield text, {name: batch[name][i] for name in fields}
@@ -131,6 +132,44 @@ def test_attributes_may_be_chosen_and_must_be_there(bucket):
         fb.Records(uri, attributes=["class"])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "values",
+    [
+        [{"left": 1}, {"left": 2}],  # no array
+        [None, 1],
+        [[1, 2], [3]],
+        ["a", 1],
+        [1, 2**63],  # more than an int64 holds, and never a float that is near it
+        [[1, 2], [3, 2**70]],
+        [1e300, 1.0],  # float32 has no such number
+    ],
+)
+def test_an_attribute_that_cannot_come_as_it_is_is_told(bucket, values):
+    kind = {"s3_data_type": "AugmentedManifestFile"}
+    lines = [{"source-ref": bucket + KEYS[n], "odd": value} for n, value in enumerate(values)]
+    uri = manifest(bucket, "".join(json.dumps(line) + "\n" for line in lines))
+    fb.index(uri, **kind)
+    with pytest.raises(fb.InvalidArgumentError, match="'odd' holds neither"):
+        loader_of(uri, attributes=["odd"], **kind)
+    with pytest.warns(UserWarning, match="left out: odd"):
+        assert [fields for _, fields in rows(loader_of(uri, **kind))] == [{}, {}]
+
+
+def test_an_attribute_takes_no_place_of_another_field(bucket):
+    kind = {"s3_data_type": "AugmentedManifestFile", "columns": ["bytes", "label"]}
+    lines = [{"source-ref": bucket + KEYS[3 * n], "label": 100, "n": n} for n in range(2)]
+    uri = manifest(bucket, "".join(json.dumps(line) + "\n" for line in lines))
+    fb.index(uri, s3_data_type=kind["s3_data_type"])
+    with pytest.raises(fb.InvalidArgumentError, match="a field 'label' already"):
+        loader_of(uri, attributes=["label"], **kind)
+    with pytest.warns(UserWarning, match="left out: label"):
+        loader = loader_of(uri, **kind)
+    with loader:
+        batch = next(iter(loader))
+    assert batch["label"].tolist() == [0, 1] and batch["n"].tolist() == [0, 1]
+
+
 def test_a_manifest_that_is_not_the_one_that_was_indexed_is_refused(bucket):
     uri = augmented(bucket)
     fb.index(uri, s3_data_type="AugmentedManifestFile")
@@ -183,6 +222,21 @@ def test_attributes_follow_the_hosts_share(bucket):
         uri, s3_data_type="AugmentedManifestFile", distribution="ShardedByS3Key", host=(1, 2)
     )
     assert [(text, int(f["class"])) for text, f in rows(loader)] == [(KEYS[1], 1), (KEYS[3], 3)]
+
+
+def test_hosts_that_share_objects_number_their_classes_alike(tmp_path):
+    for number, folder in enumerate(["cat", "dog", "cat", "eel"]):  # host 0 has cats alone
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"{number}").write_text(folder)
+    fb.index(tmp_path, format="files")
+    classes = {"cat": 0, "dog": 1, "eel": 2}
+    data = {"columns": ["bytes", "label"], "distribution": "ShardedByS3Key"}
+    seen = set()
+    for host in (0, 1):
+        for text, fields in rows(loader_of(tmp_path, host=(host, 2), **data)):
+            assert fields["label"] == classes[text]
+            seen.add((host, text))
+    assert seen == {(0, "cat"), (0, "dog"), (1, "cat"), (1, "eel")}
 
 
 def test_fully_replicated_is_the_whole_data_set_shared_out_over_all_ranks(bucket):

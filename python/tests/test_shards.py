@@ -300,11 +300,38 @@ def test_new_shards_come_behind_the_ones_there_are(tmp_path):
     write_tar(tmp_path / "b.tar", [(f"b{n}.txt", b"b%d" % n) for n in range(5)])
     fb.index(str(tmp_path))
     write_tar(tmp_path / "a.tar", [(f"a{n}.txt", b"a%d" % n) for n in range(3)])
+    with pytest.raises(fb.InvalidArgumentError, match="the catalog is of format 'tar', not of 'mds'"):
+        fb.index(str(tmp_path), append=True, format="mds")
     report = fb.index(str(tmp_path), append=True)
     assert report["appended"] == 3 and report["generations"] == 2
     with fb.Loader(fb.Records(str(tmp_path)), batch_size=8, epochs=1, shuffle=False) as batches:
         batch = next(iter(batches))
         assert bytes(batch["bytes"]) == b"b0b1b2b3b4a0a1a2"
+
+
+@pytest.mark.parametrize(
+    "names, refused",
+    [
+        (["txt", "cls"], None),
+        (["txt", "cls", "json"], None),  # what is new changes nothing
+        (["txt"], "a.tar: record '0' at 512 lacks 'cls', which every earlier record has"),
+    ],
+)
+def test_what_is_appended_leaves_the_fields_of_past_epochs_as_they_were(tmp_path, names, refused):
+    write_tar(tmp_path / "b.tar", [(f"{n}.{field}", b"1") for n in range(4) for field in ("txt", "cls")])
+    before = fb.index(tmp_path)
+    write_tar(tmp_path / "a.tar", [(f"{n}.{field}", b"2") for n in range(2) for field in names])
+    if refused:
+        with pytest.raises(fb.InvalidArgumentError, match=refused):
+            fb.index(tmp_path, append=True)
+    else:
+        assert fb.index(tmp_path, append=True)["generations"] == 2
+    with fb.Loader(fb.Records(tmp_path), batch_size=2, epochs=1, shuffle=False) as batches:
+        assert batches.sample_count == (4 if refused else 6)
+        batch = next(iter(batches))
+        assert {"txt", "cls"} <= set(batch) and "json" not in batch
+    (tmp_path / "a.tar").unlink()
+    assert fb.index(tmp_path)["content_hash"] == before["content_hash"]
 
 
 def test_what_cannot_be_is_refused_with_a_reason(shards):
@@ -353,6 +380,26 @@ def test_plain_files_go_through_ops_with_their_folders_as_labels(image_folder):
                     assert label == labels[number]
                     seen.add(number)
     assert seen == set(range(60))
+
+
+def test_folders_that_are_appended_are_classes_behind_those_there_were(tmp_path):
+    def put(*names):
+        for name in names:
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(name.encode())
+
+    put("cat/0", "eel/0")
+    fb.index(tmp_path, format="files")
+    put("ape/0", "cat/1", "dog/0")
+    assert fb.index(tmp_path, append=True)["generations"] == 2
+    records = fb.Records(tmp_path, columns=["bytes", "label"])
+    with fb.Loader(records, batch_size=5, epochs=1, shuffle=False) as batches:
+        batch = next(iter(batches))
+    offsets = batch["bytes_offsets"]
+    names = [bytes(batch["bytes"][offsets[i] : offsets[i + 1]]).decode() for i in range(5)]
+    classes = ["cat", "eel", "ape", "dog"]
+    assert batch["label"].tolist() == [classes.index(name.split("/")[0]) for name in names]
 
 
 def test_plain_files_through_ops_without_a_label_need_no_folder(tmp_path):

@@ -56,6 +56,8 @@ class FilesCatalog {
   virtual void WillRead(std::span<const uint64_t> files) const = 0;
   // No thread of it is left, until something is read again.
   virtual void Rest() const = 0;
+  // The catalog that this is a share of; itself where it is none.
+  virtual const FilesCatalog& whole() const { return *this; }
 };
 
 // Whether a file that begins like this is a catalog of plain objects.

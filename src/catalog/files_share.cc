@@ -36,6 +36,7 @@ class Share : public FilesCatalog {
     all_->WillRead(in_all);
   }
   void Rest() const override { all_->Rest(); }
+  const FilesCatalog& whole() const override { return all_->whole(); }
 
  private:
   uint64_t InAll(uint64_t i) const { return host_ + i * hosts_; }

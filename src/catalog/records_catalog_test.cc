@@ -1,6 +1,7 @@
 #include "catalog/records_catalog.h"
 
 #include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -13,6 +14,7 @@ namespace {
 
 using format::FoundField;
 using format::FoundRecord;
+using ::testing::HasSubstr;
 
 struct MadeShard {
   FileEntry entry;
@@ -186,8 +188,39 @@ TEST(RecordsCatalog, says_of_a_field_what_all_its_values_are) {
   RecordsWriter again("s3://bucket/", "npy", "");
   ASSERT_TRUE(again.Continue(*catalog).ok());
   ASSERT_TRUE(again.AddShard({"b.npy", 100, "", ""}).ok());
-  ASSERT_TRUE(again.Add({"", {0, 4}, {field(0, "same", "int32", {})}}).ok());
+  ASSERT_TRUE(
+      again.Add({"", {0, 8}, {field(0, "same", "int32", {}), field(4, "mixed", "int8", {4})}})
+          .ok());
   EXPECT_EQ(Opened(*again.Finish())->fields()[0].dtype, "int32");
+}
+
+TEST(RecordsCatalog, takes_no_record_by_which_past_batches_would_come_as_other_arrays) {
+  RecordsWriter writer("s3://bucket/", "npy", "");
+  ASSERT_TRUE(writer.AddShard({"a.npy", 100, "", ""}).ok());
+  const auto field = [](uint64_t at, const char* name, const char* dtype,
+                        std::vector<int64_t> shape) {
+    return FoundField{name, {at, at + 4}, 4, {}, dtype, std::move(shape)};
+  };
+  ASSERT_TRUE(
+      writer.Add({"", {0, 8}, {field(0, "all", "int32", {}), field(4, "some", "int32", {})}}).ok());
+  ASSERT_TRUE(writer.Add({"", {8, 12}, {field(8, "all", "int32", {})}}).ok());
+  const auto catalog = Opened(*writer.Finish());
+  RecordsWriter more("s3://bucket/", "npy", "");
+  ASSERT_TRUE(more.Continue(*catalog).ok());
+  ASSERT_TRUE(more.AddShard({"b.npy", 100, "", ""}).ok());
+  const auto refused = [&](std::vector<FoundField> fields) {
+    const Status status = more.Add({"7", {8, 16}, std::move(fields)});
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    return status.message();
+  };
+  EXPECT_THAT(refused({field(8, "some", "int32", {})}),
+              HasSubstr("b.npy: record '7' at 8 lacks 'all', which every earlier record has"));
+  EXPECT_THAT(refused({field(8, "all", "float32", {})}),
+              HasSubstr("another type or shape of 'all'"));
+  EXPECT_THAT(refused({field(8, "all", "int32", {}), field(12, "some", "int32", {2})}),
+              HasSubstr("another type or shape of 'some'"));
+  EXPECT_TRUE(
+      more.Add({"", {0, 8}, {field(0, "all", "int32", {}), field(4, "new", "int8", {})}}).ok());
 }
 
 TEST(RecordsCatalog, grows_by_generations_without_altering_the_past) {

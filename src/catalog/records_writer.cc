@@ -40,6 +40,7 @@ Status RecordsWriter::Continue(const RecordsCatalog& earlier) {
     }
   }
   earlier_ = records_;
+  earlier_fields_ = fields_;
   return {};
 }
 
@@ -67,6 +68,29 @@ uint32_t RecordsWriter::FieldOf(const format::FoundField& found) {
   return it->second;
 }
 
+// Who names no columns gets the fields that every record has, and one that is alike everywhere as
+// an array of its type: a record that is unlike would change the batches of epochs that are past.
+Status RecordsWriter::CheckLikeEarlier(const format::FoundRecord& record) const {
+  const auto refuse = [&](std::string_view what, const FieldInfo& field) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{}: record '{}' at {} {} '{}', {}; append adds records like those "
+                              "that are there, a new index is another data set",
+                              shards_.back().key, record.key, record.range.offset, what, field.name,
+                              field.records == earlier_ ? "which every earlier record has"
+                                                        : "unlike the earlier records"));
+  };
+  for (const FieldInfo& field : earlier_fields_) {
+    const auto found = std::ranges::find(record.fields, field.name, &format::FoundField::name);
+    if (found == record.fields.end()) {
+      if (field.records == earlier_) return refuse("lacks", field);
+    } else if (!field.dtype.empty() &&
+               (found->dtype != field.dtype || found->shape != field.shape)) {
+      return refuse("has another type or shape of", field);
+    }
+  }
+  return {};
+}
+
 Status RecordsWriter::Add(const format::FoundRecord& record) {
   FB_ASSERT(!shards_.empty());
   RecordEntry entry{.shard = static_cast<uint32_t>(shards_.size() - 1), .range = record.range};
@@ -78,6 +102,7 @@ Status RecordsWriter::Add(const format::FoundRecord& record) {
                               shards_.back().key, record.key, record.range.offset, record.range.end,
                               last_end_, shards_.back().size));
   }
+  FB_RETURN_IF_ERROR(CheckLikeEarlier(record));
   for (const format::FoundField& field : record.fields) {
     if (!record.range.Contains(field.range)) {
       return Status(Code::kDataLoss,

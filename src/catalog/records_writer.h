@@ -23,7 +23,8 @@ class RecordsWriter {
   // Records that come lie in this shard. Errors: kResourceExhausted.
   Status AddShard(FileEntry shard);
   // Errors: kResourceExhausted (more than a catalog may hold), kDataLoss (fields outside of their
-  // record, or records out of order: what no scan finds).
+  // record, or records out of order: what no scan finds), kInvalidArgument (going on: by it the
+  // earlier records would come as other arrays).
   Status Add(const format::FoundRecord& record);
   const std::vector<FileEntry>& shards() const { return shards_; }
   uint64_t added() const { return records_ - earlier_; }
@@ -36,6 +37,7 @@ class RecordsWriter {
     std::string hash;
   };
   uint32_t FieldOf(const format::FoundField& found);
+  Status CheckLikeEarlier(const format::FoundRecord& record) const;
   Status Append(RecordEntry entry, std::string key);
   void CloseBlock();
   void CloseGeneration();
@@ -50,6 +52,7 @@ class RecordsWriter {
   std::vector<FileEntry> shards_;
   std::vector<FieldInfo> fields_;
   std::map<std::string, uint32_t, std::less<>> field_numbers_;
+  std::vector<FieldInfo> earlier_fields_;
   uint64_t records_ = 0;
   uint64_t earlier_ = 0;  // that there were before
   uint64_t range_max_ = 0;

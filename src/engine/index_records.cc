@@ -92,6 +92,11 @@ Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& o
   if (options.append) {
     FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
     FB_ASSIGN_OR_RETURN(earlier, ReadRecordsCatalog(*job.stores, uri));
+    if (earlier->format() != format.name || earlier->format_options() != format.options) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("append: the catalog is of format '{}', not of '{}'",
+                                FormatName(earlier->format(), earlier->format_options()), name));
+    }
     build.append_to = earlier.get();
   }
   catalog::RecordsReport built;

@@ -36,7 +36,8 @@ class PartFile {
   bool done(uint64_t index) const { return done_[index] != 0; }
   // The whole of part `index`, then the mark that it is there.
   Status Write(uint64_t index, ByteView bytes);
-  // All parts are there: gives the file its name, replacing what is there.
+  // All parts are there: gives the file its name, replacing what is there. Where that cannot be,
+  // nothing is left.
   Status Commit();
 
   // Whether `name` in `folder` is what an earlier Commit made of the same object version, and has

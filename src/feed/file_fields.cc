@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -132,31 +134,39 @@ class FileFields : public RecordFields {
     std::call_once(found_, [this] { FindClasses(); });
     FB_RETURN_IF_ERROR(status_);
     FB_ASSIGN_OR_RETURN(const FileEntry entry, files_.At(file));
-    const std::string_view folder = FolderOf(entry.key);
-    const auto it = std::ranges::lower_bound(classes_, folder);
-    if (!folder.empty() && it != classes_.end() && *it == folder) return it - classes_.begin();
+    const auto it = classes_.find(FolderOf(entry.key));
+    if (it != classes_.end()) return it->second;
     return Status(Code::kDataLoss,
                   fmt::format("'{}' lies in no folder: it has no label", entry.key));
   }
+  // As ImageFolder numbers them, by name; folders that were appended come behind those that were
+  // there, and hosts that share the objects agree, also on a class of which one of them has none.
   void FindClasses() const {
-    std::set<std::string, std::less<>> names;
-    for (uint64_t i = 0; i < files_.count(); ++i) {
-      const auto entry = files_.At(i);
-      if (!entry.ok()) {
-        status_ = entry.status();
-        return;
+    const FilesCatalog& all = files_.whole();
+    uint64_t i = 0;
+    for (const catalog::Generation& generation : all.generations()) {
+      std::set<std::string, std::less<>> names;
+      for (; i < generation.samples; ++i) {
+        const auto entry = all.At(i);
+        if (!entry.ok()) {
+          status_ = entry.status();
+          return;
+        }
+        const std::string_view folder = FolderOf(entry->key);
+        if (folder.empty() || classes_.contains(folder) || names.contains(folder)) continue;
+        names.emplace(folder);
       }
-      const std::string_view folder = FolderOf(entry->key);
-      if (!folder.empty() && !names.contains(folder)) names.emplace(folder);
+      for (const std::string& name : names) {
+        classes_.emplace(name, static_cast<int64_t>(classes_.size()));
+      }
     }
-    classes_.assign(names.begin(), names.end());
   }
 
   const FilesCatalog& files_;  // of the catalog that this is made for, which outlives it
   const std::vector<ops::InputField> fields_;
   mutable std::once_flag found_;
   mutable Status status_;
-  mutable std::vector<std::string> classes_;  // ascending
+  mutable std::map<std::string, int64_t, std::less<>> classes_;  // their numbers
 };
 
 }  // namespace
