@@ -4,16 +4,15 @@
     bench/s3_overload.py [--rounds 7] [--server near|far|both]
 
 One process reads ranges of nginx ("near") or of `forebay-faults` with 30/110 ms to the first byte
-("far"), with 4 to 64, or 32 to 512, requests started at a time. The useful number is the least that
-gives 0.95 of the best rate. Target: 16 x as many started at a time keep 0.95 of it.
+("far"), behind a link of --rate (as in store_advice.py), with 4 to 64, or 32 to 512, requests
+started at a time. The useful number is the least that gives 0.95 of the best rate. Target: 16 x as
+many started at a time keep 0.95 of it.
 """
 
 import argparse
 import json
-import pathlib
 import statistics
 import subprocess
-import tempfile
 
 import store_advice
 from store_advice import BUILD, DATA_BYTES, ENVIRONMENT
@@ -36,11 +35,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--server", choices=["near", "far", "both"], default="both")
+    parser.add_argument("--rate", default="5gbit", help="of the link, as tc writes it")
     options = parser.parse_args()
-    for server, start in (("near", store_advice.near), ("far", store_advice.far)):
+    for server in ("near", "far"):
         if options.server not in (server, "both"):
             continue
-        with tempfile.TemporaryDirectory() as folder, start(pathlib.Path(folder)) as endpoint:
+        with store_advice.served(server, options.rate) as endpoint:
             for size, requests in SHAPES[server]:
                 overload(server, endpoint, size, requests, options.rounds)
 

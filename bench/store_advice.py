@@ -4,9 +4,11 @@
     bench/store_advice.py [--rounds 7] [--seconds 3] [--server near|far|both] [--groups 100]
 
 "far" is `forebay-faults` over a folder, each first byte after a lognormal time (median 30 ms, p99
-110 ms): more requests in flight pay for long. "near" is nginx without latency: a few suffice. The
-sweep measures each range with each depth once; the best five of it and the advised cell are then
-measured in turns. Target: the advised one reaches 0.95 of the best one's rate.
+110 ms): more requests in flight pay for long. "near" is nginx without latency: a few suffice. Both
+are behind a link of --rate (root makes it, with iproute2), as stores are; without one, client and
+server would share what two cores can copy, which is another rate in every run. The sweep measures
+each range with each depth; the best five of it and the advised cell are then measured in turns.
+Target: the advised one reaches 0.95 of the best one's rate.
 
 The slowest of 7, 64 and 512 as cells of the bench estimate it, against the slowest of groups of so
 many reads that began together or one after the other, in runs of their own that take turns with
@@ -26,14 +28,17 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
+import link as link_to  # noqa: E402
 import range_server  # noqa: E402
 
 BUILD = HERE.parent / "build" / "bench"
-CLI = os.environ.get("FOREBAY_CLI", str(BUILD / "cli" / "forebay"))
+CLI = os.environ.get("FOREBAY_CLI", str(HERE.parent / ".venv" / "bin" / "forebay"))
 FAULTS = os.environ.get("FOREBAY_FAULTS", str(BUILD / "testing" / "forebay-faults"))
 GROUPS = BUILD / "bench" / "store_groups"
 LATENCY = "lognormal:median=30ms,p99=110ms"
-DATA_BYTES = 64 << 30  # a hole: no disk is read, no place is read twice
+DATA_BYTES = 256 << 30  # no place is read twice
+# A hole of it is no page of any cache, which the kernel would have to make and to free again.
+MEMORY = "/dev/shm"
 RANGES = [64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20]
 DEPTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 BUFFER_BYTES = 2 << 30
@@ -43,16 +48,17 @@ ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.
                "AWS_REGION": "us-east-1"}
 
 
-def make_data(bucket):
-    bucket.mkdir(parents=True, exist_ok=True)
-    with (bucket / "data").open("wb") as file:
+def make_data(folder):
+    folder.chmod(0o755)  # nginx's workers are another user's
+    (folder / "bench").mkdir()
+    with (folder / "bench" / "data").open("wb") as file:
         file.truncate(DATA_BYTES)
 
 
 @contextlib.contextmanager
-def far(folder):
-    make_data(folder / "bench")
-    process = subprocess.Popen([FAULTS, "--root", folder, "--latency", LATENCY, "--seed",
+def far(data, link):
+    process = subprocess.Popen([*link.prefix, FAULTS, "--root", data, "--latency", LATENCY,
+                                "--listen", f"{link.address}:0", "--seed",
                                 str(random.randrange(1 << 30))], stdout=subprocess.PIPE, text=True)
     try:
         yield json.loads(process.stdout.readline())["endpoint"]
@@ -62,11 +68,20 @@ def far(folder):
 
 
 @contextlib.contextmanager
-def near(folder):
-    folder.chmod(0o755)  # its workers are another user's
-    with range_server.RangeServer(folder) as server:
-        make_data(folder / "root" / range_server.BUCKET)
-        yield server.plain
+def near(data, link):
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder).chmod(0o755)
+        with range_server.RangeServer(folder, link=link) as server:
+            (server.bucket_folder / "data").symlink_to(data / "bench" / "data")
+            yield server.plain
+
+
+@contextlib.contextmanager
+def served(server, rate):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, link_to.Link(rate) as link:
+        make_data(pathlib.Path(folder))
+        with {"near": near, "far": far}[server](pathlib.Path(folder), link) as endpoint:
+            yield endpoint
 
 
 def bench(endpoint, *flags):
@@ -83,9 +98,10 @@ def shape_of(line):
 
 
 def measure(endpoint, shape, seconds):
-    cells, _ = bench(endpoint, "--range", str(shape[0]), "--inflight", str(shape[1]), "--seconds",
-                     str(seconds))
-    return cells[0]
+    """The second of two: connections that are new are slower, and a run keeps its own for hours."""
+    cells, _ = bench(endpoint, "--range", str(shape[0]), "--inflight", f"{shape[1]},{shape[1]}",
+                     "--seconds", str(seconds))
+    return cells[1]
 
 
 def name(shape):
@@ -117,12 +133,18 @@ def advice_ratio(server, endpoint, options):
           f"{options.rounds})", flush=True)
 
 
+def report(server, what, told, measured):
+    for key, of in (("mean", statistics.mean(measured)), ("median", statistics.median(measured))):
+        print(f"{server}: slowest of {what}, {key}: told {told[key]:.2f} ms, measured {of:.2f} ms of "
+              f"{len(measured)} groups: {told[key] / of:.3f}, target 0.95 to 1.05", flush=True)
+
+
 def took(endpoint, size, depth, requests, runs=1):
     done = subprocess.run([GROUPS, endpoint, "s3://bench/data", str(size), str(depth),
                            str(requests), str(runs)], env=ENVIRONMENT, check=True,
                           capture_output=True, text=True)
     reads = [line.split() for line in done.stdout.splitlines()]
-    return [(int(run), float(began), float(lasted)) for run, began, lasted in reads]
+    return [(int(run), float(began), 1e3 * float(lasted)) for run, began, lasted in reads]  # ms
 
 
 def slowest(server, endpoint, options):
@@ -141,7 +163,8 @@ def slowest(server, endpoint, options):
             if server == "near":
                 continue  # how long a burst takes there is how long its queue is
             runs = {}
-            for run, _, lasted in took(endpoint, size, n, n, max(8, options.groups // TURNS) + 1):
+            groups = max(8, options.groups * (1 if n == 512 else 8) // TURNS)
+            for run, _, lasted in took(endpoint, size, n, n, groups + 1):
                 runs.setdefault(run, []).append(lasted)
             del runs[0]  # which connects
             rows.setdefault(f"{n} together", []).extend(max(of) for of in runs.values())
@@ -157,12 +180,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--server", choices=["near", "far", "both"], default="both")
     parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--rate", default="5gbit", help="of the link, as tc writes it")
     parser.add_argument("--only", choices=["advice", "slowest"])
     options = parser.parse_args()
-    for server, start in (("far", far), ("near", near)):
+    for server in ("far", "near"):
         if options.server not in (server, "both"):
             continue
-        with tempfile.TemporaryDirectory() as folder, start(pathlib.Path(folder)) as endpoint:
+        with served(server, options.rate) as endpoint:
             if options.only != "slowest":
                 advice_ratio(server, endpoint, options)
             if options.only != "advice":

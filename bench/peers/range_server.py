@@ -41,8 +41,8 @@ http {{
   default_type application/octet-stream;
   open_file_cache max=1000;
   server {{
-    listen 127.0.0.1:{plain} reuseport backlog=8192;
-    listen 127.0.0.1:{tls} ssl reuseport backlog=8192;
+    listen {address}:{plain} reuseport backlog=8192;
+    listen {address}:{tls} ssl reuseport backlog=8192;
     ssl_certificate {folder}/cert.pem;
     ssl_certificate_key {folder}/key.pem;
     ssl_protocols TLSv1.3;
@@ -65,18 +65,21 @@ def free_port():
 
 
 class RangeServer:
-    """Ready when constructed. `core`: pinned there, so that the client has the other one."""
+    """Ready when constructed. `core`: pinned there, so that the client has the other one. `link`: in
+    the network behind that (`link.Link`)."""
 
-    def __init__(self, folder, core=None):
+    def __init__(self, folder, core=None, link=None):
+        self._address = "127.0.0.1" if link is None else link.address
         self.folder = pathlib.Path(folder).resolve()
         self._make_files()
         self.plain_port, self.tls_port = free_port(), free_port()
         (self.folder / "nginx.conf").write_text(_CONFIG.format(
-            folder=self.folder, plain=self.plain_port, tls=self.tls_port, bucket=BUCKET))
+            folder=self.folder, address=self._address, plain=self.plain_port, tls=self.tls_port, bucket=BUCKET))
         program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
         if program is None:
             raise SystemExit("nginx is not installed (Debian: nginx-light)")
         pinned = ["taskset", "-c", str(core)] if core is not None else []
+        pinned = [*(link.prefix if link is not None else []), *pinned]
         self._process = subprocess.Popen(
             [*pinned, program, "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")],
             stdin=subprocess.DEVNULL)
@@ -84,7 +87,7 @@ class RangeServer:
 
     @property
     def plain(self):
-        return f"http://127.0.0.1:{self.plain_port}"
+        return f"http://{self._address}:{self.plain_port}"
 
     @property
     def tls(self):
@@ -97,6 +100,10 @@ class RangeServer:
     def facts(self):
         return {"plain": self.plain, "tls": self.tls, "ca_bundle": self.ca_bundle,
                 "bucket": BUCKET, "key": KEY, "object_bytes": OBJECT_BYTES}
+
+    @property
+    def bucket_folder(self):
+        return self.folder / "objects" / BUCKET
 
     def close(self):
         self._process.terminate()
@@ -113,7 +120,7 @@ class RangeServer:
         self.close()
 
     def _make_files(self):
-        bucket = self.folder / "objects" / BUCKET
+        bucket = self.bucket_folder
         bucket.mkdir(parents=True, exist_ok=True)
         large = bucket / KEY
         if not large.exists() or large.stat().st_size != OBJECT_BYTES:
@@ -138,7 +145,7 @@ class RangeServer:
             deadline = time.monotonic() + 10
             while True:
                 try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    socket.create_connection((self._address, port), 1).close()
                     break
                 except OSError:
                     if time.monotonic() > deadline or self._process.poll() is not None:

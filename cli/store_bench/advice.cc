@@ -8,14 +8,19 @@ namespace forebay::cli {
 namespace {
 
 // What is recommended gives at least this much of the best rate measured.
-constexpr double kNearlyAsMuch = 0.97;
+constexpr double kNearlyAsMuch = 0.98;
 // A neighbour may be better when the way to the best still rose by this much.
 constexpr double kStillRising = 1.02;
 // Smaller reads are for their latency, not for their rate.
 constexpr uint64_t kRangeForRate = 64 * 1024;
 // What may be the best after all, once measured again.
 constexpr double kWorthAnotherLook = 0.85;
-constexpr size_t kFinalists = 3;
+constexpr size_t kFinalists = 4;
+// What a search begins with: steps of four, between which it looks where that pays.
+const std::vector<uint64_t> kGetRanges = {16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10};
+const std::vector<uint32_t> kGetDepths = {8, 32, 128, 512};
+const std::vector<uint64_t> kPutRanges = {8 << 20, 1 << 20, 64 << 10};
+const std::vector<uint32_t> kPutDepths = {8, 32};
 constexpr double kRunwayStep = 0.1;
 constexpr double kRunwayLeast = 0.2;
 
@@ -83,11 +88,10 @@ const Measured* Below(const std::vector<Measured>& measured, const Measured& bes
 
 }  // namespace
 
-std::vector<Shape> FirstShapes(const std::vector<uint64_t>& ranges,
-                               const std::vector<uint32_t>& depths, const ShapeLimits& limits) {
+std::vector<Shape> FirstShapes(bool put, const ShapeLimits& limits) {
   std::vector<Shape> shapes;
-  for (const uint64_t range : ranges) {
-    for (const uint32_t depth : depths) {
+  for (const uint64_t range : put ? kPutRanges : kGetRanges) {
+    for (const uint32_t depth : put ? kPutDepths : kGetDepths) {
       const Shape shape{range, depth};
       if (Fits(shape, limits)) shapes.push_back(shape);
     }
@@ -109,11 +113,13 @@ std::optional<Shape> NextShape(const std::vector<Measured>& measured, const Shap
   std::vector<Shape> wanted;
   if (rises(less_depth)) wanted.push_back({best->range_bytes, best->in_flight * 2});
   if (rises(less_range)) wanted.push_back({best->range_bytes * 2, best->in_flight});
+  // As many bytes in flight, in other requests.
+  const bool smaller = best->range_bytes / 2 >= kRangeForRate;
+  if (smaller) wanted.push_back({best->range_bytes / 2, best->in_flight * 2});
+  wanted.push_back({best->range_bytes * 2, best->in_flight / 2});
   // A server that suffers from too much has its best below what was tried first.
   wanted.push_back({best->range_bytes, best->in_flight / 2});
-  if (best->range_bytes / 2 >= kRangeForRate) {
-    wanted.push_back({best->range_bytes / 2, best->in_flight});
-  }
+  if (smaller) wanted.push_back({best->range_bytes / 2, best->in_flight});
   for (const Shape& shape : wanted) {
     if (Fits(shape, limits) && Find(measured, shape) == nullptr) return shape;
   }

@@ -32,11 +32,12 @@ struct ShapeLimits {
   uint64_t buffer_bytes = 2ULL << 30;
 };
 
-// The shapes that a sweep begins with: each range with each depth, as far as the limits let it.
-std::vector<Shape> FirstShapes(const std::vector<uint64_t>& ranges,
-                               const std::vector<uint32_t>& depths, const ShapeLimits& limits);
-// Where a sweep that has measured these should look next: beyond the edge at which the best lies,
-// or between it and its neighbours. None: nothing near the best has any promise left.
+// The shapes that a sweep for the best rate begins with, the largest ranges first, as far as the
+// limits let them.
+std::vector<Shape> FirstShapes(bool put, const ShapeLimits& limits);
+// Where a sweep that has measured these should look next: at a neighbour of the best, whose range
+// or depth is twice or half as large, or one twice and the other half. None: all that have any
+// promise were measured.
 std::optional<Shape> NextShape(const std::vector<Measured>& measured, const ShapeLimits& limits);
 
 // The shapes among which the advice will choose, best first: one measurement may have been lucky,

@@ -14,7 +14,7 @@ namespace {
 constexpr double kGiB = 1073741824.0;
 constexpr double kRateBucketS = 0.1;
 constexpr size_t kRateBucketsMin = 6, kRateBucketsMax = 60;
-constexpr char kRunMagic[] = "forebay-bench-run 1";
+constexpr char kRunMagic[] = "forebay-bench-run 2";
 
 std::vector<float> Sorted(std::vector<float> values) {
   std::ranges::sort(values);
@@ -64,7 +64,7 @@ Summary Summarize(const CellResult& result) {
   const double wall = std::max(run.wall_s, 1e-9);
   Summary summary;
   summary.bytes_per_s = static_cast<double>(run.bytes) / wall;
-  summary.steady_per_s = SteadyRate(run.ended_s, each, wall);
+  summary.steady_per_s = run.steady_bytes_per_s;
   summary.requests_per_s = static_cast<double>(run.requests) / wall;
   const double gib = static_cast<double>(run.bytes) / kGiB;
   if (gib > 0) {
@@ -146,10 +146,11 @@ std::string AdviceJson(const std::string& target, const std::string& op, const A
 }
 
 std::string FormatRun(const BenchRun& run) {
-  std::string out = fmt::format("{}\n{} {} {} {} {}\n{:.9g} {:.9g} {:.9g} {:.9g} {:.9g} {} {}\n",
-                                kRunMagic, run.requests, run.errors, run.retries, run.throttled,
-                                run.bytes, run.wall_s, run.issue_s, run.user_s, run.sys_s,
-                                run.node_busy_s, run.node_cpus, run.maxrss_kib);
+  std::string out =
+      fmt::format("{}\n{} {} {} {} {}\n{:.9g} {:.9g} {:.9g} {:.9g} {:.9g} {:.9g} {} {}\n",
+                  kRunMagic, run.requests, run.errors, run.retries, run.throttled, run.bytes,
+                  run.wall_s, run.issue_s, run.steady_bytes_per_s, run.user_s, run.sys_s,
+                  run.node_busy_s, run.node_cpus, run.maxrss_kib);
   Write(out, "first_byte_s", run.first_byte_s);
   Write(out, "total_s", run.total_s);
   Write(out, "ended_s", run.ended_s);
@@ -163,7 +164,8 @@ Result<BenchRun> ParseRun(const std::string& text) {
   if (!std::getline(in, magic) || magic != kRunMagic) return bad;
   BenchRun run;
   in >> run.requests >> run.errors >> run.retries >> run.throttled >> run.bytes;
-  in >> run.wall_s >> run.issue_s >> run.user_s >> run.sys_s >> run.node_busy_s;
+  in >> run.wall_s >> run.issue_s >> run.steady_bytes_per_s >> run.user_s >> run.sys_s >>
+      run.node_busy_s;
   in >> run.node_cpus >> run.maxrss_kib;
   if (!in || !ReadList(in, "first_byte_s", &run.first_byte_s) ||
       !ReadList(in, "total_s", &run.total_s) || !ReadList(in, "ended_s", &run.ended_s) ||
@@ -188,6 +190,7 @@ BenchRun AddRuns(const std::vector<BenchRun>& runs) {
     sum.node_cpus = std::max(sum.node_cpus, run.node_cpus);
     sum.wall_s = std::max(sum.wall_s, run.wall_s);
     sum.issue_s = std::max(sum.issue_s, run.issue_s);
+    sum.steady_bytes_per_s += run.steady_bytes_per_s;
     sum.maxrss_kib = std::max(sum.maxrss_kib, run.maxrss_kib);
     sum.first_byte_s.insert(sum.first_byte_s.end(), run.first_byte_s.begin(),
                             run.first_byte_s.end());

@@ -66,19 +66,6 @@ std::vector<double> RateOverTime(std::span<const double> ended_s, double bytes_e
   return rates;
 }
 
-double SteadyRate(std::span<const double> ended_s, double bytes_each, double wall_s) {
-  if (ended_s.empty() || !(wall_s > 0)) return 0;
-  std::vector<double> ends(ended_s.begin(), ended_s.end());
-  std::ranges::sort(ends);
-  const size_t first = ends.size() / 10;
-  const size_t last = ends.size() * 9 / 10;
-  const double seconds = ends[std::min(last, ends.size() - 1)] - ends[first];
-  if (last < first + 10 || !(seconds > 0)) {
-    return static_cast<double>(ends.size()) * bytes_each / wall_s;
-  }
-  return static_cast<double>(last - first) * bytes_each / seconds;
-}
-
 double Decay(std::span<const double> rates) {
   const size_t third = rates.size() / 3;
   if (third == 0) return 1;

@@ -28,9 +28,6 @@ Slowest SlowestOf(std::span<const float> sorted, uint64_t n);
 // where it ended. `ended_s`: in any order.
 std::vector<double> RateOverTime(std::span<const double> ended_s, double bytes_each, double wall_s,
                                  size_t buckets);
-// Of the cell while it was fully loaded: from when the first tenth of the requests had ended to
-// when nine tenths had.
-double SteadyRate(std::span<const double> ended_s, double bytes_each, double wall_s);
 // The last third's rate of a cell over its first third's: well under 1 where credits ran out.
 double Decay(std::span<const double> rates);
 

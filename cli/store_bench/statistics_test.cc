@@ -96,14 +96,6 @@ TEST(RateOverTime, counts_bytes_where_they_ended_and_shows_a_decay) {
   EXPECT_EQ(RateOverTime(ended, 1, 0, 3), std::vector<double>(3, 0.0));
 }
 
-TEST(SteadyRate, leaves_the_ramps_out) {
-  std::vector<double> ended;
-  for (int i = 0; i < 1000; ++i) ended.push_back(5 + 0.001 * i);  // nothing for 5 s, then 1000/s
-  EXPECT_NEAR(SteadyRate(ended, 2, 20), 2000, 20);
-  EXPECT_NEAR(SteadyRate(std::vector<double>{1, 2}, 2, 4), 1, 1e-9);
-  EXPECT_EQ(SteadyRate({}, 2, 4), 0);
-}
-
 TEST(LogHistogram, has_every_value_in_one_bucket) {
   const std::vector<float> values = {0.0F, 0.0005F, 0.0015F, 0.02F, 500.0F};
   EXPECT_EQ(LogHistogram(values, 0.001, 1, 3), (std::vector<uint64_t>{3, 1, 1}));

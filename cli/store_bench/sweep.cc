@@ -16,19 +16,21 @@ namespace {
 
 constexpr auto kSlower = std::chrono::seconds(180);  // than the fastest, one rank may measure
 
-// What a sweep begins with. The smallest range shows latencies, not rates.
+// Measured where only one of the two was asked for.
 const std::vector<uint64_t> kGetRanges = {4096, 65'536, 1ULL << 20, 8ULL << 20};
 const std::vector<uint32_t> kGetDepths = {8, 32, 128};
 const std::vector<uint64_t> kPutRanges = {65'536, 1ULL << 20, 8ULL << 20};
 const std::vector<uint32_t> kPutDepths = {8, 32};
-constexpr size_t kFurtherCells = 8;
-constexpr int kFurtherLooks = 2;        // at each of the best
-constexpr size_t kConfirmingCells = 6;  // what that comes to
+// The smallest range shows latencies, not rates.
+constexpr Shape kSmall[] = {{4096, 8}, {4096, 32}, {4096, 128}};
+constexpr size_t kFurtherCells = 12;
+constexpr int kFurtherLooks = 3;         // at each of the best
+constexpr size_t kConfirmingCells = 12;  // what that comes to
 constexpr Shape kTypicalFurther{1ULL << 20, 64};
-constexpr double kCellSeconds = 4;
+constexpr double kCellSeconds = 2.5;
 constexpr uint64_t kCellBytes = 4ULL << 30;
 constexpr uint64_t kCellPutBytes = 256ULL << 20;
-constexpr uint64_t kCellRequestsMax = 8192;
+constexpr uint64_t kCellRequestsMax = 65'536;
 
 // One target a bucket, one for all files.
 std::vector<std::vector<std::string>> Groups(const std::vector<std::string>& uris) {
@@ -82,7 +84,7 @@ Status Sweep::Open(const std::vector<std::string>& uris) {
   return {};
 }
 
-std::vector<Shape> Sweep::Shapes() const {
+std::vector<Shape> Sweep::Asked() const {
   const auto& ranges = !options_.ranges.empty() ? options_.ranges
                        : options_.put           ? kPutRanges
                                                 : kGetRanges;
@@ -127,7 +129,10 @@ uint64_t Sweep::WantedFor(const Shape& shape) const {
 
 uint64_t Sweep::RequestsFor(const Opened& opened, const Shape& shape,
                             std::span<const Shape> later) const {
-  if (options_.requests > 0) return options_.requests;
+  if (options_.requests > 0) {
+    const uint64_t room = opened.bench->Room(shape.range_bytes) / place_.world;
+    return options_.put || options_.requests <= room ? options_.requests : 0;
+  }
   const uint64_t wanted = WantedFor(shape);
   if (options_.put) return wanted;
   // All cells still to come shrink alike when the data is too small for what they want.
@@ -205,15 +210,27 @@ Status Sweep::Measure(Opened& opened, const Shape& shape, std::span<const Shape>
   return {};
 }
 
-Status Sweep::Search(Opened& opened) {
+Status Sweep::MeasureEach(std::span<const Shape> shapes, std::span<const Shape> later) {
+  std::vector<Shape> all(shapes.begin(), shapes.end());
+  all.insert(all.end(), later.begin(), later.end());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (Opened& opened : opened_) {
+      FB_RETURN_IF_ERROR(Measure(opened, shapes[i], std::span(all).subspan(i + 1)));
+    }
+  }
+  return {};
+}
+
+Status Sweep::GoOn(Opened& opened, std::span<const Shape> later) {
   const ShapeLimits limits{.buffer_bytes = options_.buffer_bytes};
   SweepTarget& target = targets_[opened.target];
   for (size_t i = 0; i < kFurtherCells; ++i) {
     const std::optional<Shape> next = NextShape(MeasuredSoFar(target), limits);
     if (!next) break;
     const size_t cells = target.cells.size();
-    const std::vector<Shape> later(kFurtherCells + kConfirmingCells - i - 1, *next);
-    FB_RETURN_IF_ERROR(Measure(opened, *next, later));
+    std::vector<Shape> rest(kFurtherCells + kConfirmingCells - i - 1, *next);
+    rest.insert(rest.end(), later.begin(), later.end());
+    FB_RETURN_IF_ERROR(Measure(opened, *next, rest));
     if (target.cells.size() == cells) break;  // left out: what lies beyond would be too
   }
   return {};
@@ -227,7 +244,7 @@ std::vector<Measured> Sweep::MeasuredSoFar(const SweepTarget& target) {
   return measured;
 }
 
-Status Sweep::Confirm(Opened& opened) {
+Status Sweep::Confirm(Opened& opened, std::span<const Shape> later) {
   SweepTarget& target = targets_[opened.target];
   const std::vector<Shape> finalists = Finalists(MeasuredSoFar(target));
   if (finalists.size() < 2) return {};
@@ -235,12 +252,30 @@ Status Sweep::Confirm(Opened& opened) {
   for (int look = 0; look < kFurtherLooks; ++look) {
     shapes.insert(shapes.end(), finalists.begin(), finalists.end());
   }
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::span<const Shape> later = std::span(shapes).subspan(i + 1);
-    if (RequestsFor(opened, shapes[i], later) == 0) break;
-    FB_RETURN_IF_ERROR(Measure(opened, shapes[i], later));
+  const size_t looks = shapes.size();
+  shapes.insert(shapes.end(), later.begin(), later.end());
+  for (size_t i = 0; i < looks; ++i) {
+    const std::span<const Shape> rest = std::span(shapes).subspan(i + 1);
+    if (RequestsFor(opened, shapes[i], rest) == 0) break;
+    FB_RETURN_IF_ERROR(Measure(opened, shapes[i], rest));
   }
   return {};
+}
+
+// What the search will ask for is not known yet: a place is kept for each of its cells.
+Status Sweep::SearchBest() {
+  const std::vector<Shape> first =
+      FirstShapes(options_.put, {.buffer_bytes = options_.buffer_bytes});
+  const std::span<const Shape> last = options_.put ? std::span<const Shape>() : kSmall;
+  std::vector<Shape> asked = first;
+  asked.insert(asked.end(), last.begin(), last.end());
+  FB_RETURN_IF_ERROR(CheckRoom(asked));
+  std::vector<Shape> later(kFurtherCells + kConfirmingCells, kTypicalFurther);
+  later.insert(later.end(), last.begin(), last.end());
+  FB_RETURN_IF_ERROR(MeasureEach(first, later));
+  for (Opened& opened : opened_) FB_RETURN_IF_ERROR(GoOn(opened, last));
+  for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Confirm(opened, last));
+  return MeasureEach(last, {});
 }
 
 Status Sweep::Run(const std::vector<std::string>& uris,
@@ -248,20 +283,12 @@ Status Sweep::Run(const std::vector<std::string>& uris,
   on_cell_ = on_cell;
   FB_RETURN_IF_ERROR(Meet());
   FB_RETURN_IF_ERROR(Open(uris));
-  std::vector<Shape> shapes = Shapes();
-  FB_RETURN_IF_ERROR(CheckRoom(shapes));
-  const size_t grid = shapes.size();
-  const bool searches = options_.ranges.empty() && options_.depths.empty();
-  // What the search will ask for is not known yet: a place is kept for each of its cells.
-  if (searches) shapes.insert(shapes.end(), kFurtherCells + kConfirmingCells, kTypicalFurther);
-  for (size_t i = 0; i < grid; ++i) {
-    for (Opened& opened : opened_) {
-      FB_RETURN_IF_ERROR(Measure(opened, shapes[i], std::span(shapes).subspan(i + 1)));
-    }
-  }
-  if (searches) {
-    for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Search(opened));
-    for (Opened& opened : opened_) FB_RETURN_IF_ERROR(Confirm(opened));
+  if (options_.ranges.empty() && options_.depths.empty()) {
+    FB_RETURN_IF_ERROR(SearchBest());
+  } else {
+    const std::vector<Shape> shapes = Asked();
+    FB_RETURN_IF_ERROR(CheckRoom(shapes));
+    FB_RETURN_IF_ERROR(MeasureEach(shapes, {}));
   }
   if (meeting_) {
     FB_RETURN_IF_ERROR(meeting_->Gather("done", options_.wait).status());

@@ -23,7 +23,7 @@ struct SweepOptions {
   std::vector<uint64_t> ranges;  // none given: a sweep that looks for the best itself
   std::vector<uint32_t> depths;
   uint64_t requests = 0;  // of a cell; 0: as the data and the time allow
-  double seconds = 0;     // of a cell; 0: 4 in a sweep, no limit where requests are given
+  double seconds = 0;     // of a cell; 0: 2.5 in a sweep, no limit where requests are given
   uint64_t seed = 0;
   uint64_t buffer_bytes = 2ULL << 30;
   std::string nodes;               // where ranks meet; "": this process alone
@@ -60,16 +60,18 @@ class Sweep {
   Status Open(const std::vector<std::string>& uris);
   Status Meet();
   Status CheckRoom(const std::vector<Shape>& shapes) const;
-  std::vector<Shape> Shapes() const;
+  std::vector<Shape> Asked() const;
   uint64_t WantedFor(const Shape& shape) const;
   // `later`: what else the data has to suffice for. 0: the cell has to be left out.
   uint64_t RequestsFor(const Opened& opened, const Shape& shape,
                        std::span<const Shape> later) const;
   Status Measure(Opened& opened, const Shape& shape, std::span<const Shape> later);
+  Status MeasureEach(std::span<const Shape> shapes, std::span<const Shape> later);
+  Status SearchBest();
   // Goes on from the best that was measured.
-  Status Search(Opened& opened);
+  Status GoOn(Opened& opened, std::span<const Shape> later);
   // Measures the best again, in turns.
-  Status Confirm(Opened& opened);
+  Status Confirm(Opened& opened, std::span<const Shape> later);
   static std::vector<Measured> MeasuredSoFar(const SweepTarget& target);
   Result<BenchRun> RunTogether(StoreBench& bench, const BenchCell& cell);
 

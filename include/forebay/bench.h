@@ -38,7 +38,10 @@ struct BenchRun {
   uint64_t throttled = 0;  // attempts that the server answered with "slow down" (503, 429)
   uint64_t bytes = 0;
   double wall_s = 0;
-  double issue_s = 0;            // when the last request was begun
+  double issue_s = 0;  // when the last request was begun
+  // While the cell was fully loaded: from a tenth of the time until then, what came of requests
+  // under way included.
+  double steady_bytes_per_s = 0;
   double user_s = 0, sys_s = 0;  // CPU of this process
   double node_busy_s = 0;        // CPU of the whole machine, this process included
   int node_cpus = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "base/random.h"
@@ -178,10 +179,12 @@ Result<BenchRun> StoreBenchImpl::Run(const BenchCell& cell,
                                      const std::function<bool(const BenchProgress&)>& on_progress) {
   FB_RETURN_IF_ERROR(Check(cell));
   BenchWork work{.cell = cell, .objects = &objects_};
+  std::vector<BenchPlace> places;
   if (put_) {
     work.keys = MakeKeys(cell);
   } else {
-    FB_ASSIGN_OR_RETURN(work.places, TakePlaces(cell));
+    FB_ASSIGN_OR_RETURN(places, TakePlaces(cell));
+    work.places = places;
   }
   const uint64_t size = cell.range_bytes * (put_ ? 1 : cell.in_flight);
   const AlignedBytes buffer = MakeBuffer(size, seed_ + puts_);
@@ -191,6 +194,10 @@ Result<BenchRun> StoreBenchImpl::Run(const BenchCell& cell,
   const Duration timeout = std::chrono::milliseconds(set_->options().request_timeout_ms);
   FB_ASSIGN_OR_RETURN(BenchRun run,
                       RunBenchWork(store_.async(), std::move(work), timeout, on_progress));
+  // They are read in their order. What other ranks have read of theirs is not known here.
+  if (!put_ && options_.shares == 1 && run.requests < places.size()) {
+    positions_->GiveBack(std::span(places).subspan(run.requests), cell.range_bytes);
+  }
   const store::VerbCounters after = Counters().of(put_ ? store::Verb::kPut : store::Verb::kRead);
   constexpr auto kThrottled = static_cast<size_t>(Code::kResourceExhausted);
   run.retries = after.retried() - before.retried();

@@ -12,6 +12,7 @@ namespace forebay::engine {
 namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(50);
+constexpr auto kSampleInterval = std::chrono::milliseconds(10);
 constexpr size_t kFailuresKept = 10;
 // So many failures from the start on, and not one success: there is nothing to measure.
 constexpr uint64_t kHopeless = 100;
@@ -22,7 +23,11 @@ float Seconds(Duration time) { return std::chrono::duration<float>(time).count()
 class Driver {
  public:
   Driver(store::ObjectStore& store, BenchWork work, Duration timeout)
-      : store_(store), work_(std::move(work)), timeout_(timeout) {
+      : store_(store),
+        work_(std::move(work)),
+        timeout_(timeout),
+        reads_(work_.cell.in_flight),
+        writes_(work_.cell.in_flight) {
     const size_t requests = std::max(work_.places.size(), work_.keys.size());
     run_.first_byte_s.reserve(requests);
     run_.total_s.reserve(requests);
@@ -64,18 +69,29 @@ class Driver {
   void Next(uint32_t slot) {
     const Time now = store_.executor().Now();
     if (stopped_ || hopeless() || next_ == count() || now >= latest_) {
+      if (running_ == work_.cell.in_flight) Sample(now);  // fully loaded until now
       if (--running_ > 0) return;
       run_.wall_s = Seconds(now - started_);
+      run_.steady_bytes_per_s = SteadyRate(samples_, run_.bytes, run_.wall_s);
       const auto finished = finished_;  // this object may be gone before set_value returns
       finished->set_value();
       return;
     }
+    if (now - sampled_ >= kSampleInterval && running_ == work_.cell.in_flight) Sample(now);
     const size_t index = next_++;
     run_.issue_s = Seconds(now - started_);
     // A callback never runs inside its start, so `ops_` has the entry before it is removed.
     const auto op = std::make_shared<store::ObjectStore::OpId>(0);
     *op = work_.cell.put ? Put(index, slot, now, op) : Get(index, slot, now, op);
     ops_.insert(*op);
+  }
+
+  void Sample(Time now) {
+    sampled_ = now;
+    uint64_t bytes = run_.bytes;
+    for (const store::ReadProgress& read : reads_) bytes += read.bytes;
+    for (const store::WriteProgress& write : writes_) bytes += write.bytes;
+    samples_.push_back({std::chrono::duration<double>(now - started_).count(), bytes});
   }
 
   using OpPtr = std::shared_ptr<store::ObjectStore::OpId>;
@@ -89,6 +105,7 @@ class Driver {
     request.etag = object.etag;
     request.range = {place.offset, place.offset + length};
     request.target = {work_.buffer.subspan(slot * length, length)};
+    request.progress = &reads_[slot];
     request.options = {.deadline = now + timeout_, .priority = store::Priority::kDemand};
     return store_.StartRead(std::move(request), [this, slot, now, op = std::move(op)](
                                                     Result<store::ReadResult> result) {
@@ -102,6 +119,7 @@ class Driver {
     store::PutRequest request;
     request.key = work_.keys[index];
     request.body = {work_.buffer};
+    request.progress = &writes_[slot];
     request.options = {.deadline = now + timeout_, .priority = store::Priority::kDemand};
     return store_.StartPut(std::move(request),
                            [this, slot, now, op = std::move(op)](Result<store::PutResult> result) {
@@ -113,6 +131,8 @@ class Driver {
   void Ended(store::ObjectStore::OpId op, Status status, Duration first_byte, Duration total,
              uint32_t slot) {
     ops_.erase(op);
+    reads_[slot] = {};
+    writes_[slot] = {};
     ++run_.requests;
     if (status.ok()) {
       run_.bytes += work_.cell.range_bytes;
@@ -138,6 +158,10 @@ class Driver {
   size_t next_ = 0;
   size_t running_ = 0;
   std::set<store::ObjectStore::OpId> ops_;
+  std::vector<store::ReadProgress> reads_;    // by slot
+  std::vector<store::WriteProgress> writes_;  // by slot
+  std::vector<BytesAt> samples_;              // while all slots have a request
+  Time sampled_{};
   BenchRun run_;
   const std::shared_ptr<std::promise<void>> finished_ = std::make_shared<std::promise<void>>();
   std::atomic<uint64_t> requests_done_ = 0;
@@ -145,6 +169,18 @@ class Driver {
 };
 
 }  // namespace
+
+double SteadyRate(std::span<const BytesAt> samples, uint64_t bytes, double wall_s) {
+  if (!samples.empty()) {
+    const BytesAt& last = samples.back();
+    const auto first = std::ranges::lower_bound(samples, last.at_s / 10, {}, &BytesAt::at_s);
+    const double seconds = last.at_s - first->at_s;
+    if (seconds > 0 && last.bytes > first->bytes) {
+      return static_cast<double>(last.bytes - first->bytes) / seconds;
+    }
+  }
+  return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0;
+}
 
 Result<BenchRun> RunBenchWork(store::ObjectStore& store, BenchWork work, Duration timeout,
                               const std::function<bool(const BenchProgress&)>& on_progress) {

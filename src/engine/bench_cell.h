@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ struct BenchWork {
   // Page-aligned, in_flight x range_bytes for gets; range_bytes, which every put sends, for puts.
   MutableBytes buffer;
 };
+
+struct BytesAt {
+  double at_s = 0;
+  uint64_t bytes = 0;
+};
+
+// The rate between the first of `samples` after a tenth of their time and the last one; where there
+// are no two such, that of all `bytes` in `wall_s`.
+double SteadyRate(std::span<const BytesAt> samples, uint64_t bytes, double wall_s);
 
 // The counters of the retries and of throttled attempts are the caller's to read. Errors:
 // kCancelled; the first failure, when the first 100 requests all failed.

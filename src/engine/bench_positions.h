@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/bytes.h"
@@ -16,22 +17,35 @@ struct BenchPlace {
   friend bool operator==(const BenchPlace&, const BenchPlace&) = default;
 };
 
+// Reads smaller than a chunk break as few chunks as keep them spread, so that larger ones, which
+// may come later, find some that are whole.
 class BenchPositions {
  public:
+  static constexpr uint64_t kChunkBytes = 32ULL << 20;  // aligned in its object
+  static constexpr size_t kChunksLeast = 64;            // that places are spread over
+
   BenchPositions(const std::vector<uint64_t>& object_bytes, uint64_t seed);
 
   // Places of that length that are left.
   uint64_t Room(uint64_t length) const;
-  // `count` of them, drawn from all, in random order; they overlap with none given out before.
-  // Errors: kResourceExhausted (fewer are left; the text says how many).
+  // `count` of them, in random order; they overlap with none given out before. Errors:
+  // kResourceExhausted (fewer are left; the text says how many).
   Result<std::vector<BenchPlace>> Take(uint64_t count, uint64_t length);
+  // Places of that length which were taken and not read.
+  void GiveBack(std::span<const BenchPlace> places, uint64_t length);
 
  private:
   struct Free {
     uint32_t object = 0;
     ByteRange range;
   };
-  std::vector<Free> free_;  // by object and offset
+  // What is free, no piece longer than a chunk where `length` is not.
+  std::vector<Free> Pieces(uint64_t length) const;
+  // Which of those pieces to draw from.
+  std::vector<bool> Choose(const std::vector<Free>& pieces, uint64_t count, uint64_t length);
+  void SetFree(std::vector<Free> pieces);
+
+  std::vector<Free> free_;  // by object and offset; none ends where the next begins
   Random random_;
 };
 

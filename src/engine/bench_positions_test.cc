@@ -73,5 +73,34 @@ TEST(BenchPositions, the_places_are_spread_over_everything_and_differ_between_se
   EXPECT_LT(ascending, 140);
 }
 
+TEST(BenchPositions, small_reads_leave_whole_chunks_to_large_ones_and_are_spread_all_the_same) {
+  constexpr uint64_t kChunks = 512;
+  BenchPositions positions({kChunks * BenchPositions::kChunkBytes}, 7);
+  std::vector<int> of_chunk(kChunks);
+  for (int cell = 0; cell < 3; ++cell) {
+    const auto places = positions.Take(8192, 65'536);
+    ASSERT_TRUE(places.ok());
+    for (const BenchPlace& place : *places) {
+      ++of_chunk[place.offset / BenchPositions::kChunkBytes];
+    }
+  }
+  const auto broken = std::ranges::count_if(of_chunk, [](int reads) { return reads > 0; });
+  EXPECT_GE(broken, 64);
+  EXPECT_LE(broken, 128);
+  EXPECT_EQ(positions.Room(BenchPositions::kChunkBytes), kChunks - static_cast<uint64_t>(broken));
+  EXPECT_LT(std::ranges::max(of_chunk), 3 * 3 * 8192 / 64);
+}
+
+TEST(BenchPositions, what_is_given_back_can_be_taken_again) {
+  const std::vector<uint64_t> sizes = {100 << 20, 3 << 20, 64 << 20};
+  BenchPositions positions(sizes, 3);
+  const uint64_t before = positions.Room(BenchPositions::kChunkBytes);
+  const auto places = *positions.Take(100, 1 << 20);
+  EXPECT_LT(positions.Room(BenchPositions::kChunkBytes), before);
+  positions.GiveBack(places, 1 << 20);
+  EXPECT_EQ(positions.Room(BenchPositions::kChunkBytes), before);
+  EXPECT_EQ(positions.Room(1 << 20), 167u);
+}
+
 }  // namespace
 }  // namespace forebay::engine
