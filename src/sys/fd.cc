@@ -106,6 +106,16 @@ int FlagsOf(Open mode) {
   return O_RDONLY;
 }
 
+FileInfo InfoFrom(const struct stat& info) {
+  return {.size = static_cast<uint64_t>(info.st_size),
+          .modified_ns =
+              static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec,
+          .inode = info.st_ino,
+          .device = info.st_dev,
+          .regular = S_ISREG(info.st_mode),
+          .directory = S_ISDIR(info.st_mode)};
+}
+
 }  // namespace
 
 Fd::~Fd() {
@@ -184,13 +194,13 @@ Status RemoveDirectory(const Fd& folder, const std::string& name) {
 Result<FileInfo> InfoOf(const Fd& file, std::string_view path) {
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return ErrnoStatus(errno, "asking about", path);
-  return FileInfo{.size = static_cast<uint64_t>(info.st_size),
-                  .modified_ns = static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
-                                 info.st_mtim.tv_nsec,
-                  .inode = info.st_ino,
-                  .device = info.st_dev,
-                  .regular = S_ISREG(info.st_mode),
-                  .directory = S_ISDIR(info.st_mode)};
+  return InfoFrom(info);
+}
+
+Result<FileInfo> InfoOfPath(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, "asking about", path);
+  return InfoFrom(info);
 }
 
 Result<Fd> MakeDirectories(const Fd& root, const std::string& path, bool beneath) {

@@ -44,6 +44,7 @@ struct FileInfo {
   uint64_t device = 0;
   bool regular = false;
   bool directory = false;
+  friend bool operator==(const FileInfo&, const FileInfo&) = default;
 };
 
 // What a file is opened for.
@@ -71,6 +72,7 @@ Status Link(const Fd& folder, const std::string& from, const std::string& to);
 Status Remove(const Fd& folder, const std::string& name);
 Status RemoveDirectory(const Fd& folder, const std::string& name);
 Result<FileInfo> InfoOf(const Fd& file, std::string_view path);
+Result<FileInfo> InfoOfPath(const std::string& path);  // of what a link leads to
 // Whether `name` is a symbolic link, wherever it leads.
 bool IsLink(const Fd& folder, const std::string& name);
 // What the symbolic link `path` leads to in the end; any other path as it is. kNotFound: to

@@ -1,10 +1,13 @@
 #include "net/lean/lean_transport.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <set>
 
 #include "testing/scripted_server.h"
+#include "testing/temp_folder.h"
 #include "testing/tls_identity.h"
 #include "testing/transport_conformance.h"
 
@@ -46,6 +49,27 @@ class Answer : public net::HttpHandler {
   std::function<void()> on_head;
   std::promise<void> over;
 };
+
+TEST(LeanTransportTls, reads_a_bundle_again_when_it_is_another_file) {
+  const TempFolder folder;
+  const std::string bundle = folder.path() + "/ca.pem";
+  const auto loop = *sys::EventLoop::Make("test-net");
+  const auto made = [&] {
+    auto transport = net::MakeLeanTransport(*loop, {.ca_bundle = bundle});
+    if (!transport.ok()) return transport.code();
+    std::promise<void> closed;
+    loop->Post([&] { (*transport)->Close([&] { closed.set_value(); }); });
+    EXPECT_EQ(closed.get_future().wait_for(20s), std::future_status::ready);
+    return Code::kOk;
+  };
+  EXPECT_EQ(made(), Code::kInvalidArgument);  // there is none
+  std::filesystem::copy_file(TlsIdentity::OfProcess().certificate_file(), bundle);
+  EXPECT_EQ(made(), Code::kOk);
+  EXPECT_EQ(made(), Code::kOk);
+  std::ofstream(bundle) << "no certificate";
+  EXPECT_EQ(made(), Code::kInvalidArgument);
+  loop->Stop();
+}
 
 // A transport for which every name is 127.0.0.1, 127.0.0.2 and 127.0.0.3.
 class LeanTransport : public ::testing::Test {

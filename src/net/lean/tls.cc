@@ -10,9 +10,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/mutex.h"
+#include "sys/fd.h"
+#include "sys/per_process.h"
 
 namespace forebay::net::lean {
 namespace {
@@ -90,6 +96,53 @@ SSL_SESSION* TlsSessions::Take() {
   return session;
 }
 
+namespace {
+
+using Certificates = std::shared_ptr<X509_STORE>;
+
+Result<Certificates> ParseCertificates(const std::string& ca_bundle) {
+  Certificates store(X509_STORE_new(), X509_STORE_free);
+  if (!store) return OutOfMemory();
+  if (ca_bundle.empty()) {
+    X509_STORE_set_default_paths(store.get());
+  } else if (X509_STORE_load_file(store.get(), ca_bundle.c_str()) != 1) {
+    ERR_clear_error();
+    return Status(Code::kInvalidArgument,
+                  fmt::format("the CA bundle {} cannot be read", ca_bundle));
+  }
+  return store;
+}
+
+// Parsing a system's takes 20 ms: the process does it once, and then looks whether the file is
+// still that one.
+class CertificateCache {
+ public:
+  Result<Certificates> Get(const std::string& ca_bundle) {
+    const Result<sys::FileInfo> found = sys::InfoOfPath(ca_bundle);
+    const sys::FileInfo info = found.ok() ? *found : sys::FileInfo();
+    const MutexLock lock(mutex_);
+    const auto known = known_.find(ca_bundle);
+    if (known != known_.end() && known->second.first == info) return known->second.second;
+    FB_ASSIGN_OR_RETURN(Certificates parsed, ParseCertificates(ca_bundle));
+    if (known_.size() >= kKnownMost) known_.clear();
+    known_.insert_or_assign(ca_bundle, std::pair(info, parsed));
+    return parsed;
+  }
+
+ private:
+  static constexpr size_t kKnownMost = 16;
+
+  Mutex mutex_;
+  std::map<std::string, std::pair<sys::FileInfo, Certificates>> known_ FB_GUARDED_BY(mutex_);
+};
+
+CertificateCache& CertificatesOfProcess() {
+  static sys::PerProcess<std::shared_ptr<CertificateCache>> cache;
+  return *cache.Get([] { return std::make_shared<CertificateCache>(); });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<TlsContext>> TlsContext::Make(const std::string& ca_bundle, bool verify) {
   std::unique_ptr<TlsContext> context(new TlsContext());
   FB_RETURN_IF_ERROR(context->Configure(ca_bundle, verify));
@@ -120,13 +173,8 @@ Status TlsContext::Configure(const std::string& ca_bundle, bool verify) {
   SSL_CTX_set_alpn_protos(context_, kHttp11.data(), kHttp11.size());
 
   SSL_CTX_set_verify(context_, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  if (ca_bundle.empty()) {
-    SSL_CTX_set_default_verify_paths(context_);
-  } else if (SSL_CTX_load_verify_file(context_, ca_bundle.c_str()) != 1) {
-    ERR_clear_error();
-    return Status(Code::kInvalidArgument,
-                  fmt::format("the CA bundle {} cannot be read", ca_bundle));
-  }
+  FB_ASSIGN_OR_RETURN(const Certificates certificates, CertificatesOfProcess().Get(ca_bundle));
+  SSL_CTX_set1_cert_store(context_, certificates.get());
   return {};
 }
 
