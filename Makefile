@@ -20,7 +20,9 @@ export CCACHE_DIR := $(CURDIR)/build/ccache
 endif
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 export PYTHONDONTWRITEBYTECODE := 1
+# Also where the build was configured before they were there.
 export FOREBAY_WEED := $(CURDIR)/.venv/bin/weed
+export FOREBAY_MINISTACK := $(CURDIR)/.venv/bin/ministack
 export FOREBAY_FAULTS := $(CURDIR)/.venv/bin/forebay-faults
 
 STAGE := tools/stage.sh

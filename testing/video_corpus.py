@@ -412,6 +412,8 @@ def base_files(c: Corpus):
     yield lambda: c.encode("palette2.avi", "-c:v", "rawvideo", frames=6, pixels="pal8",
                            source=flat + ",hue=h=90")
     yield lambda: c.encode("palette.mov", "-c:v", "smc", frames=6, pixels="pal8", source=flat)
+    yield lambda: c.encode("palette2.mov", "-c:v", "smc", frames=6, pixels="pal8",
+                           source=flat + ",hue=h=90")
 
 
 def copied_files(c: Corpus):

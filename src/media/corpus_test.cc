@@ -180,15 +180,17 @@ Known Scanned(const std::string& name) {
 
 // A decoder that serves two files of the same parameters leaves no colours of one in the other.
 TEST(Decoder, starts_each_run_with_the_palette_of_its_own_file) {
-  Known one = Scanned("palette.avi"), other = Scanned("palette2.avi");
-  ASSERT_EQ(one.truth.size(), 6u);
-  ASSERT_EQ(other.truth.size(), 6u);
-  ASSERT_NE(one.truth, other.truth);
-  const auto decoder = NewDecoder();
-  ASSERT_NE(decoder, nullptr);
-  for (const uint32_t number : {3u, 0u, 5u}) {
-    EXPECT_TRUE(FramesAreRight(*decoder, one.index, *one.file, one.truth, {number}));
-    EXPECT_TRUE(FramesAreRight(*decoder, other.index, *other.file, other.truth, {number}));
+  for (const std::string container : {"avi", "mov"}) {
+    Known one = Scanned("palette." + container), other = Scanned("palette2." + container);
+    ASSERT_EQ(one.truth.size(), 6u);
+    ASSERT_EQ(other.truth.size(), 6u);
+    ASSERT_NE(one.truth, other.truth);
+    const auto decoder = NewDecoder();
+    ASSERT_NE(decoder, nullptr);
+    for (const uint32_t number : {3u, 0u, 5u}) {
+      EXPECT_TRUE(FramesAreRight(*decoder, one.index, *one.file, one.truth, {number}));
+      EXPECT_TRUE(FramesAreRight(*decoder, other.index, *other.file, other.truth, {number}));
+    }
   }
 }
 
