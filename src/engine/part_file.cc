@@ -123,7 +123,7 @@ Status PartFile::Commit() {
   // Some file systems have no attributes; then the next run copies again.
   (void)sys::SetAttribute(file_, kCopyAttribute, CopyMark(source_, info));
   FB_RETURN_IF_ERROR(sys::SyncFile(file_, part_name_));
-  const Status named = sys::Rename(folder_, part_name_, name_);
+  Status named = sys::Rename(folder_, part_name_, name_);
   if (!named.ok()) {  // a folder has come there, of a key that goes on behind this one and a slash
     (void)sys::Remove(folder_, part_name_);
     return named;
