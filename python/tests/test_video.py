@@ -138,3 +138,17 @@ def test_an_empty_file_is_counted_and_left_out(drives, tmp_path):
     (tmp_path / "some" / "rear.mp4").touch()
     report = fb.index(tmp_path / "some")
     assert (report["objects"], report["objects_skipped"], report["videos"]) == (3, 1, 2)
+
+
+def test_what_is_wrong_with_a_video_is_told_where_its_frames_are_asked_for(uri, tmp_path, capfd):
+    stream = tmp_path / "lost.ts"
+    command = ["ffmpeg", "-v", "error", "-i", path_of(uri), "-c", "copy", "-f", "mpegts", str(stream)]
+    subprocess.run(command, check=True, timeout=60)
+    packets = stream.read_bytes()
+    middle = next(at for at in range(len(packets) // 376 * 188, len(packets), 188)
+                  if int.from_bytes(packets[at + 1 : at + 3], "big") & 0x5FFF == 0x100
+                  and not packets[at + 3] & 0x20)  # the inside of a picture  # fmt: skip
+    stream.write_bytes(packets[:middle] + packets[middle + 188 :])
+    with fb.Video(stream.as_uri()) as video:
+        assert len(video) == FRAMES
+    assert "lost bytes of 1 pictures" in capfd.readouterr().err
