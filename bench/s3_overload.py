@@ -26,7 +26,7 @@ def rate(endpoint, size, in_flight, requests, seed):
     work = {"endpoint": endpoint, "bucket": "bench", "key": "data", "object_bytes": DATA_BYTES,
             "range_bytes": size, "in_flight": in_flight, "requests": requests, "seed": seed}
     done = subprocess.run([BENCH, json.dumps(work)], env=ENVIRONMENT, check=True,
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, timeout=600)
     result = json.loads(done.stdout)
     return result["bytes"] / result["seconds"] / 1e9
 

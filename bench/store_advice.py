@@ -87,7 +87,7 @@ def served(server, rate):
 def bench(endpoint, *flags):
     done = subprocess.run([CLI, "--endpoint-url", endpoint, "bench", "store", "s3://bench/data",
                            "--json", *flags], env=ENVIRONMENT, check=True, capture_output=True,
-                          text=True)
+                          text=True, timeout=600)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return ([line for line in lines if line["kind"] == "cell"],
             [line for line in lines if line["kind"] == "advice"])
@@ -142,7 +142,7 @@ def report(server, what, told, measured):
 def took(endpoint, size, depth, requests, runs=1):
     done = subprocess.run([GROUPS, endpoint, "s3://bench/data", str(size), str(depth),
                            str(requests), str(runs)], env=ENVIRONMENT, check=True,
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, timeout=600)
     reads = [line.split() for line in done.stdout.splitlines()]
     return [(int(run), float(began), 1e3 * float(lasted)) for run, began, lasted in reads]  # ms
 

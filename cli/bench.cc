@@ -30,7 +30,7 @@ class Bench : public Command {
     flags.Option("--range", &ranges_, "bytes a request, or several: 1MiB,8MiB (default: a sweep)");
     flags.Option("--inflight", &depths_, "requests at a time, or several: 8,32 (default: a sweep)");
     flags.Option("--requests", &requests_, "of each cell (default: as data and time allow)");
-    flags.Option("--seconds", &seconds_, "of each cell (default: 4 unless --requests is given)");
+    flags.Option("--seconds", &seconds_, "of each cell (default: 2.5 unless --requests is given)");
     flags.Size("--memory", &memory_, "of buffers (default: 2GiB)");
     flags.Option("--seed", &seed_, "of the places read (default: others in each run)");
     flags.Option("--report", &report_, "an HTML page with the distributions, into this file");

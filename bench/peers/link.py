@@ -36,11 +36,11 @@ class Link:
                 ["tc", "-n", self._space, "qdisc", "add", "dev", self._far, "root", "tbf", "rate",
                  self._rate, "burst", "256kb", "latency", "20ms"],
             ):  # fmt: skip
-                subprocess.run(command, check=True)
-        except subprocess.CalledProcessError:
+                subprocess.run(command, check=True, timeout=30)
+        except (subprocess.SubprocessError, OSError):
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_):
-        subprocess.run(["ip", "netns", "del", self._space], check=False)
+        subprocess.run(["ip", "netns", "del", self._space], check=False, timeout=30)

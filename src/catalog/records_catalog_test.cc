@@ -169,18 +169,18 @@ TEST(RecordsCatalog, counts_what_fields_there_are_and_bounds_their_bytes) {
   EXPECT_EQ(f0->records, with_f0);
 }
 
+FoundField Typed(uint64_t at, const char* name, const char* dtype, std::vector<int64_t> shape) {
+  return {name, {at, at + 4}, 4, {}, dtype, std::move(shape)};
+}
+
 TEST(RecordsCatalog, says_of_a_field_what_all_its_values_are) {
   RecordsWriter writer("s3://bucket/", "npy", "");
   ASSERT_TRUE(writer.AddShard({"a.npy", 100, "", ""}).ok());
-  const auto field = [](uint64_t at, const char* name, const char* dtype,
-                        std::vector<int64_t> shape) {
-    return FoundField{name, {at, at + 4}, 4, {}, dtype, std::move(shape)};
-  };
   ASSERT_TRUE(
-      writer.Add({"", {0, 8}, {field(0, "same", "int32", {}), field(4, "mixed", "int32", {1})}})
+      writer.Add({"", {0, 8}, {Typed(0, "same", "int32", {}), Typed(4, "mixed", "int32", {1})}})
           .ok());
   ASSERT_TRUE(
-      writer.Add({"", {8, 16}, {field(8, "same", "int32", {}), field(12, "mixed", "int32", {})}})
+      writer.Add({"", {8, 16}, {Typed(8, "same", "int32", {}), Typed(12, "mixed", "int32", {})}})
           .ok());
   const auto catalog = Opened(*writer.Finish());
   EXPECT_EQ(catalog->fields()[0].dtype, "int32");
@@ -189,7 +189,7 @@ TEST(RecordsCatalog, says_of_a_field_what_all_its_values_are) {
   ASSERT_TRUE(again.Continue(*catalog).ok());
   ASSERT_TRUE(again.AddShard({"b.npy", 100, "", ""}).ok());
   ASSERT_TRUE(
-      again.Add({"", {0, 8}, {field(0, "same", "int32", {}), field(4, "mixed", "int8", {4})}})
+      again.Add({"", {0, 8}, {Typed(0, "same", "int32", {}), Typed(4, "mixed", "int8", {4})}})
           .ok());
   EXPECT_EQ(Opened(*again.Finish())->fields()[0].dtype, "int32");
 }
@@ -197,13 +197,9 @@ TEST(RecordsCatalog, says_of_a_field_what_all_its_values_are) {
 TEST(RecordsCatalog, takes_no_record_by_which_past_batches_would_come_as_other_arrays) {
   RecordsWriter writer("s3://bucket/", "npy", "");
   ASSERT_TRUE(writer.AddShard({"a.npy", 100, "", ""}).ok());
-  const auto field = [](uint64_t at, const char* name, const char* dtype,
-                        std::vector<int64_t> shape) {
-    return FoundField{name, {at, at + 4}, 4, {}, dtype, std::move(shape)};
-  };
   ASSERT_TRUE(
-      writer.Add({"", {0, 8}, {field(0, "all", "int32", {}), field(4, "some", "int32", {})}}).ok());
-  ASSERT_TRUE(writer.Add({"", {8, 12}, {field(8, "all", "int32", {})}}).ok());
+      writer.Add({"", {0, 8}, {Typed(0, "all", "int32", {}), Typed(4, "some", "int32", {})}}).ok());
+  ASSERT_TRUE(writer.Add({"", {8, 12}, {Typed(8, "all", "int32", {})}}).ok());
   const auto catalog = Opened(*writer.Finish());
   RecordsWriter more("s3://bucket/", "npy", "");
   ASSERT_TRUE(more.Continue(*catalog).ok());
@@ -213,14 +209,14 @@ TEST(RecordsCatalog, takes_no_record_by_which_past_batches_would_come_as_other_a
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     return status.message();
   };
-  EXPECT_THAT(refused({field(8, "some", "int32", {})}),
+  EXPECT_THAT(refused({Typed(8, "some", "int32", {})}),
               HasSubstr("b.npy: record '7' at 8 lacks 'all', which every earlier record has"));
-  EXPECT_THAT(refused({field(8, "all", "float32", {})}),
+  EXPECT_THAT(refused({Typed(8, "all", "float32", {})}),
               HasSubstr("another type or shape of 'all'"));
-  EXPECT_THAT(refused({field(8, "all", "int32", {}), field(12, "some", "int32", {2})}),
+  EXPECT_THAT(refused({Typed(8, "all", "int32", {}), Typed(12, "some", "int32", {2})}),
               HasSubstr("another type or shape of 'some'"));
   EXPECT_TRUE(
-      more.Add({"", {0, 8}, {field(0, "all", "int32", {}), field(4, "new", "int8", {})}}).ok());
+      more.Add({"", {0, 8}, {Typed(0, "all", "int32", {}), Typed(4, "new", "int8", {})}}).ok());
 }
 
 TEST(RecordsCatalog, grows_by_generations_without_altering_the_past) {

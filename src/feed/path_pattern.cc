@@ -22,13 +22,13 @@ Result<PathPattern> PathPattern::Parse(std::string_view pattern) {
     if (end == std::string_view::npos) return bad("'{' without '}'");
     std::string name(pattern.substr(i + 1, end - i - 1));
     if (name.empty() || name.find('{') != std::string::npos)
-      return bad("a placeholder needs a name");
+      return bad("braces need a name in them");
     if (std::ranges::find(parsed.names_, name) != parsed.names_.end()) {
       return bad(fmt::format("{{{}}} comes twice", name));
     }
     if (!literal.empty()) parsed.tokens_.push_back({false, std::exchange(literal, "")});
     if (!parsed.tokens_.empty() && parsed.tokens_.back().is_name) {
-      return bad("two placeholders need something between them");
+      return bad("two names need something between them");
     }
     parsed.names_.push_back(name);
     parsed.tokens_.push_back({true, std::move(name)});

@@ -13,8 +13,8 @@ namespace forebay::feed {
 
 class PathPattern {
  public:
-  // Placeholders are {name}, each name once; each matches one or more characters other than '/',
-  // as many as possible. Everything else is literal. Errors: kInvalidArgument.
+  // {name}, each name once, matches one or more characters other than '/', as many as possible.
+  // Everything else is literal. Errors: kInvalidArgument.
   static Result<PathPattern> Parse(std::string_view pattern);
 
   // Name -> value, or nullopt when the whole key does not fit.

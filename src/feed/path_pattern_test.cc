@@ -16,7 +16,7 @@ TEST(PathPattern, names_the_parts_of_a_key) {
   EXPECT_FALSE(pattern->Match("drive-7/.mp4").has_value());
 }
 
-TEST(PathPattern, placeholders_take_as_much_as_they_can) {
+TEST(PathPattern, names_take_as_much_as_they_can) {
   const auto pattern = PathPattern::Parse("{a}-{b}");
   ASSERT_TRUE(pattern.ok());
   EXPECT_EQ(pattern->Match("x-y-z")->at("a"), "x-y");

@@ -209,9 +209,10 @@ Status OpenFile(File& file, ScanReport* report) {
   for (int i = 0; i < schema.num_columns(); ++i) {
     std::optional<Leaf> leaf = LeafOf(schema, i);
     if (!leaf || leaf->name.empty() || Printable(leaf->name, kNameBytes) != leaf->name) {
-      report->Note(file.footer_at,
-                   fmt::format("column '{}' is of a kind that is not read",
-                               Printable(schema.Column(i)->path()->ToDotString(), kNameBytes)));
+      report->Note(
+          file.footer_at,
+          fmt::format("column '{}' is left out: its type is none of those that come as arrays",
+                      Printable(schema.Column(i)->path()->ToDotString(), kNameBytes)));
       continue;
     }
     if (!names.insert(leaf->name).second) {
