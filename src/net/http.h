@@ -82,6 +82,9 @@ struct HttpRequest {
   // Where the answer's body will most likely go, if it is accepted: its bytes may land there before
   // OnHead was asked. What it holds is undefined unless OnDone says OK. Must live until OnDone.
   std::span<const MutableBytes> body_place;
+  // How many characters of the answer's head repeat numbers of this request (content-range,
+  // content-length): what is left of a head's size is alike from one answer to the next.
+  size_t head_digits = 0;
   // Not null: kept up to date, on the executor's thread, with how much of `body` has gone out. Must
   // live until OnDone.
   uint64_t* body_sent = nullptr;

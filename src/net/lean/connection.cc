@@ -17,12 +17,13 @@ namespace {
 
 constexpr uint32_t kEvents =
     sys::kReadable | sys::kWritable | sys::kPeerClosed | sys::kEdgeTriggered;
-// Large enough that system calls do not count, small enough that a piece is still in the cache
-// when its checksum is computed.
-constexpr size_t kReadBytes = 256 * 1024;
+// Large enough that system calls do not count (each tells the sender of the room it made, which
+// costs more than the call), small enough that a piece is still in the L2 cache when its checksum
+// is computed.
+constexpr size_t kReadBytes = 1024 * 1024;
 constexpr size_t kReadPieces = 16;
 // After this many reads in a row the others get their turn.
-constexpr int kReadsPerTurn = 8;
+constexpr int kReadsPerTurn = 4;
 // A read of TLS decrypts several records of 16 KiB at most.
 constexpr size_t kTlsReadBytes = 64 * 1024;
 constexpr int kTlsReadsPerTurn = 32;
@@ -53,7 +54,7 @@ void Connection::Close(bool unwatch) {
   fd_ = sys::Fd();
 }
 
-bool Connection::Begin(Exchange& exchange, std::string_view wire_head, Time now) {
+void Connection::Begin(Exchange& exchange, Time now) {
   FB_ASSERT(state_ == State::kIdle);
   state_ = State::kBusy;
   exchange_ = &exchange;
@@ -64,9 +65,6 @@ bool Connection::Begin(Exchange& exchange, std::string_view wire_head, Time now)
   exchange.timing.connect = used ? Duration::zero() : exchange.sent_at - exchange.started;
   exchange.timing.peer = peer_.address;
   used = true;
-  if (!SendMore(wire_head)) return false;
-  if (exchange.sent_piece == 0 && !exchange.all_sent()) exchange.wire_head = wire_head;
-  return true;
 }
 
 void Connection::OnEvents(uint32_t events) {
@@ -86,7 +84,7 @@ void Connection::OnEvents(uint32_t events) {
     case State::kBusy:
       if (!exchange_->all_sent()) {
         const uint64_t before = exchange_->sent;
-        if (!SendMore(exchange_->wire_head)) ready_.readable = true;
+        if (!SendMore()) ready_.readable = true;
         if (exchange_->sent > before) exchange_->progress = owner_.Now();
       }
       if (ready_.readable) Receive();
@@ -158,7 +156,11 @@ sys::IoResult Connection::Write(std::span<const ByteView> pieces) {
   return tls_->Write(pieces.front());
 }
 
-bool Connection::SendMore(std::string_view wire_head) {
+bool Connection::SendBegun() {
+  return state_ != State::kBusy || exchange_->sent > 0 || SendMore();
+}
+
+bool Connection::SendMore() {
   Exchange& e = *exchange_;
   if (broken_ != 0) return false;
   while (!e.all_sent()) {
@@ -166,7 +168,7 @@ bool Connection::SendMore(std::string_view wire_head) {
     size_t count = 0;
     size_t offset = e.sent_offset;
     for (size_t i = e.sent_piece; i <= e.request.body.size() && count < pieces.size(); ++i) {
-      const ByteView whole = i == 0 ? AsBytes(wire_head) : e.request.body[i - 1];
+      const ByteView whole = i == 0 ? AsBytes(std::string_view(e.wire_head)) : e.request.body[i - 1];
       pieces[count++] = whole.subspan(std::exchange(offset, 0));
     }
     const sys::IoResult result = Write(std::span(pieces).first(count));
@@ -251,7 +253,7 @@ void Connection::OnEndOfStream() {
 bool Connection::ReceiveHead() {
   Exchange& e = *exchange_;
   if (tls_ == nullptr && e.parser == nullptr && !e.request.body_place.empty()) {
-    if (const size_t head = origin_.sure_head_bytes(); head > 0) return ReceiveAtOnce(head);
+    if (const size_t head = origin_.SureHeadBytes(e.request.head_digits); head > 0) return ReceiveAtOnce(head);
   }
   const size_t ask = e.request.body_hint > kSmallBody ? origin_.head_bytes_hint() : kSmallRead;
   const MutableBytes into = owner_.scratch().first(ask);
@@ -304,10 +306,10 @@ bool Connection::ReceiveAtOnce(size_t head) {
     if (landed > place) all.push_back(scratch[head]);
     return TakeHead(all);
   }
-  return AcceptHead(parser) && TakeLanded(landed);
+  return AcceptHead(parser) && TakeLanded(landed, head);
 }
 
-bool Connection::TakeLanded(size_t n) {
+bool Connection::TakeLanded(size_t n, size_t head) {
   Exchange& e = *exchange_;
   std::array<MutableBytes, kReadPieces> own;
   const size_t count = e.framing == Framing::kLength ? e.sink.Room(n, own) : 0;
@@ -325,7 +327,7 @@ bool Connection::TakeLanded(size_t n) {
     size_t place = 0;
     for (const MutableBytes piece : e.request.body_place) place += piece.size();
     std::vector<std::byte> all = Joined({}, std::min(n, place));
-    if (n > place) all.push_back(owner_.scratch()[origin_.last_head_bytes()]);
+    if (n > place) all.push_back(owner_.scratch()[head]);
     return TakeBody(all);
   }
   e.body_left -= n;
@@ -363,7 +365,7 @@ bool Connection::AcceptHead(const HeadParser& parser) {
   if (e.framing == Framing::kLength) {
     e.body_left = static_cast<uint64_t>(parser.head().content_length);
   }
-  origin_.LearnHeadBytes(parser.head_bytes());
+  origin_.LearnHeadBytes(parser.head_bytes(), e.request.head_digits);
   Result<BodyTarget> target = e.handler->OnHead(parser.head());
   if (!Busy(e)) return false;  // cancelled from inside
   if (!target.ok()) {

@@ -62,9 +62,11 @@ class Connection {
 
   // Registers with the loop; then OnReady or OnSetupFailed. `tls`: null for plain HTTP.
   Status Open(TlsContext* tls);
-  // Idle -> busy. `wire_head`: what goes out before the body. False: it broke while sending, and is
-  // to be closed.
-  bool Begin(Exchange& exchange, std::string_view wire_head, Time now);
+  // Idle -> busy. Nothing goes out before SendBegun.
+  void Begin(Exchange& exchange, Time now);
+  // Sends what can be sent of an exchange of which nothing went out. False: it broke, and is to be
+  // closed.
+  bool SendBegun();
   // Goes on reading where ResumeLater was called.
   void Resume();
   // Whatever it does, it stops; nothing is told to anybody. `unwatch` is false once the loop has
@@ -93,14 +95,14 @@ class Connection {
   void BecomeReady();
   void OnIdleEvent();
   // False: broken, `broken_` says why.
-  bool SendMore(std::string_view wire_head);
+  bool SendMore();
   void Receive();
   // These take one step; false: stop, the exchange is over or there is nothing to read.
   bool ReceiveHead();
   // Head and body at once, where the head's size is as good as known.
   bool ReceiveAtOnce(size_t head);
   // Of a body whose place was guessed, `n` bytes have landed there.
-  bool TakeLanded(size_t n);
+  bool TakeLanded(size_t n, size_t head);
   std::vector<std::byte> Joined(ByteView begin, size_t n) const;
   bool ReceiveDirect();
   bool ReceiveCopied();

@@ -31,7 +31,7 @@ struct Exchange {
   Origin* origin = nullptr;
   Connection* connection = nullptr;  // while running
 
-  std::string wire_head;  // what goes out before the body, kept until it has gone
+  std::string wire_head;  // what goes out before the body
   uint64_t send_total = 0;
   uint64_t sent = 0;
   size_t sent_piece = 0;   // 0: the head, i: piece i - 1 of the body

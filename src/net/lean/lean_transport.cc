@@ -30,6 +30,10 @@ constexpr size_t kScratchBytes = 64 * 1024;
 constexpr size_t kMaxSetups = 64;
 // Connections made in vain for one request before it fails, when the host has other addresses.
 constexpr size_t kMaxSetupFailures = 3;
+// Requests that go out together. Whoever answers one each time it is sent goes to sleep in between,
+// and is woken each time, which costs the sender more than sending does. No more than are still in
+// the cache when they are sent.
+constexpr size_t kSendsAtOnce = 16;
 constexpr size_t kMaxOrigins = 256;  // before those without use are forgotten
 constexpr Duration kFinestCheck = std::chrono::milliseconds(1);
 constexpr Duration kFinestIdleCheck = std::chrono::milliseconds(250);
@@ -78,7 +82,8 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   Status Prepare(Exchange& exchange);
   void WriteHead(Exchange& exchange);
   void Send(Exchange& exchange);
-  bool SendOn(Connection& connection, Exchange& exchange, Time now);
+  void SendOn(Connection& connection, Exchange& exchange, Time now);
+  void SendBegun();
   void SendAgain(Exchange& exchange);
   void Wait(Exchange& exchange);
   void StopWaiting(Exchange& exchange);
@@ -113,7 +118,6 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   Resolver resolver_;
   std::vector<std::byte> scratch_;
   lean::HeadParser parser_;
-  std::string wire_head_;
   std::unordered_map<std::string, std::unique_ptr<Origin>, StringHash, std::equal_to<>> origins_;
   Origin* last_origin_ = nullptr;
   std::vector<std::unique_ptr<Exchange>> exchanges_;  // by slot
@@ -123,6 +127,8 @@ class LeanTransport final : public HttpTransport, public lean::ConnectionOwner {
   std::vector<std::unique_ptr<Connection>> closed_;  // may still be on the stack
   std::vector<Connection*> resumed_;                 // have more to read
   std::vector<Connection*> resuming_;
+  std::vector<Connection*> begun_;  // whose request has yet to go out; null: closed meanwhile
+  std::vector<Connection*> sending_;
   Executor::TimerId timer_ = 0;
   Time timer_at_ = kNever;
   bool closing_ = false;
@@ -194,12 +200,11 @@ Status LeanTransport::Prepare(Exchange& e) {
   return {};
 }
 
-// What goes to the wire before the body, in wire_head_.
 void LeanTransport::WriteHead(Exchange& e) {
   const HttpRequest& request = e.request;
   std::string_view target(request.url);
   target.remove_prefix(e.origin->name.size());
-  std::string& head = wire_head_;
+  std::string& head = e.wire_head;
   head.assign(request.method);
   head += ' ';
   if (target.empty() || target.front() != '/') head += '/';
@@ -228,8 +233,8 @@ void LeanTransport::Send(Exchange& e) {
   Connection* connection = e.origin->TakeIdle(e.started, avoid);
   if (connection == nullptr) {
     Wait(e);
-  } else if (!SendOn(*connection, e, e.started)) {
-    SendAgain(e);
+  } else {
+    SendOn(*connection, e, e.started);
   }
 }
 
@@ -248,17 +253,30 @@ std::vector<sys::SocketAddress> LeanTransport::BusyWith(const Exchange& e) {
   return busy;
 }
 
-bool LeanTransport::SendOn(Connection& connection, Exchange& e, Time now) {
+void LeanTransport::SendOn(Connection& connection, Exchange& e, Time now) {
   WriteHead(e);
   e.parser.reset();
   e.chunks.Reset();
   e.head_done = false;
   e.sent = e.sent_piece = e.sent_offset = 0;
-  const bool begun = connection.Begin(e, wire_head_, now);
+  connection.Begin(e, now);
   const Duration shortest = std::min(e.request.first_byte_timeout, e.request.stall_timeout);
   CheckBy(std::min(e.request.deadline, e.sent_at + shortest));
-  if (!begun) CloseConnection(connection);
-  return begun;
+  if (begun_.empty()) loop_.Post([this] { SendBegun(); });
+  begun_.push_back(&connection);
+  if (begun_.size() >= kSendsAtOnce) SendBegun();
+}
+
+void LeanTransport::SendBegun() {
+  sending_.swap(begun_);
+  for (size_t i = 0; i < sending_.size(); ++i) {
+    Connection* connection = sending_[i];
+    if (connection == nullptr || connection->SendBegun()) continue;
+    Exchange& e = *connection->exchange();
+    CloseConnection(*connection);
+    SendAgain(e);
+  }
+  sending_.clear();
 }
 
 // Its connection broke before any byte of an answer, which can happen to any that was idle.
@@ -521,7 +539,7 @@ void LeanTransport::ReleaseConnection(Connection& connection, Time now) {
     return;
   }
   StopWaiting(*next);
-  if (!SendOn(connection, *next, now)) SendAgain(*next);
+  SendOn(connection, *next, now);
 }
 
 void LeanTransport::CloseConnection(Connection& connection) {
@@ -531,6 +549,8 @@ void LeanTransport::CloseConnection(Connection& connection) {
   connection.Close();
   std::erase(resumed_, &connection);
   std::erase(resuming_, &connection);
+  std::ranges::replace(begun_, &connection, nullptr);
+  std::ranges::replace(sending_, &connection, nullptr);
   --connection.peer().open;
   const size_t index = connection.index;
   if (closed_.empty()) loop_.Post([this] { PurgeClosed(); });

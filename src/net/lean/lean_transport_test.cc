@@ -223,6 +223,65 @@ TEST_F(LeanTransport, a_name_that_does_not_resolve_is_unavailable) {
   closed.get_future().wait();
 }
 
+// Requests go out together at the end of the loop's turn, or when there are many of them.
+TEST_F(LeanTransport, sends_what_begins_together_but_for_what_is_cancelled_before) {
+  ScriptedServer server(
+      [](const SeenRequest& request) { return ScriptedReply{HttpText(200, {}, request.target)}; });
+  constexpr size_t kCount = 40;
+  for (const size_t count : {kCount, kCount, size_t{12}}) {  // the first opens the connections
+    const size_t seen = server.seen().size();
+    const bool cancels = count < kCount;
+    std::vector<std::unique_ptr<Answer>> answers;
+    for (size_t i = 0; i < count; ++i) answers.push_back(std::make_unique<Answer>());
+    loop_->Post([&] {
+      for (size_t i = 0; i < count; ++i) {
+        const auto id =
+            transport_->Start({.url = server.url() + "/" + std::to_string(i)}, answers[i].get());
+        if (cancels && i % 3 == 0) transport_->Cancel(id);
+      }
+    });
+    for (size_t i = 0; i < count; ++i) {
+      answers[i]->Wait();
+      const bool cancelled = cancels && i % 3 == 0;
+      EXPECT_EQ(answers[i]->status.code(), cancelled ? Code::kCancelled : Code::kOk) << i;
+      EXPECT_EQ(answers[i]->text, cancelled ? "" : "/" + std::to_string(i));
+    }
+    EXPECT_EQ(server.seen().size() - seen, cancels ? 8 : count);
+  }
+}
+
+// The connections of both are freed before the turn ends in which requests go out.
+TEST_F(LeanTransport, forgets_what_was_to_be_sent_on_a_connection_that_is_gone) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (request.target == "/never") return ScriptedReply{"", Then::kHang};
+    return ScriptedReply{HttpText(200, {}, request.target)};
+  });
+  Answer first;
+  Answer second;
+  Answer never;
+  loop_->Post([&] {
+    transport_->Start({.url = server.url() + "/1"}, &first);
+    transport_->Start({.url = server.url() + "/2"}, &second);
+  });
+  first.Wait();
+  second.Wait();  // two connections
+  net::HttpTransport::RequestId id = 0;
+  loop_->Post([&] { id = transport_->Start({.url = server.url() + "/never"}, &never); });
+  for (int i = 0; i < 20'000 && server.seen().size() < 3; ++i) std::this_thread::sleep_for(1ms);
+  Answer cancelled;
+  Answer last;
+  loop_->Post([&] {
+    transport_->Cancel(id);
+    transport_->Cancel(transport_->Start({.url = server.url() + "/no"}, &cancelled));
+    transport_->Start({.url = server.url() + "/yes"}, &last);
+  });
+  for (Answer* answer : {&never, &cancelled, &last}) answer->Wait();
+  EXPECT_EQ(never.status.code(), Code::kCancelled);
+  EXPECT_EQ(cancelled.status.code(), Code::kCancelled);
+  EXPECT_EQ(last.text, "/yes");
+  EXPECT_EQ(server.seen().size(), 4U);
+}
+
 TEST_F(LeanTransport, many_more_requests_than_connections_being_made_all_end) {
   ScriptedServer server([](const SeenRequest& request) {
     return ScriptedReply{HttpText(200, {}, request.target),

@@ -41,13 +41,14 @@ bool Origin::IsUnused() const {
          std::ranges::all_of(peers_, [](const auto& peer) { return peer->open == 0; });
 }
 
-void Origin::LearnHeadBytes(size_t bytes) {
+void Origin::LearnHeadBytes(size_t bytes, size_t digits) {
   constexpr size_t kSureHeadMost = 4096;
   constexpr size_t kSlack = 32;  // numbers in a head grow and shrink
-  equal_heads_ = bytes == last_head_bytes_ && bytes <= kSureHeadMost
+  const size_t alike = bytes - std::min(digits, bytes);
+  equal_heads_ = alike == last_head_bytes_ && bytes <= kSureHeadMost
                      ? std::min(equal_heads_ + 1, kSureHeads)
                      : 0;
-  last_head_bytes_ = bytes;
+  last_head_bytes_ = alike;
   head_bytes_hint_ = std::clamp<size_t>(bytes + kSlack, 512, 16 * 1024);
 }
 

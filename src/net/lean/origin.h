@@ -42,10 +42,12 @@ class Origin {
 
   // How much to read at first so that it holds the next head and little more.
   size_t head_bytes_hint() const { return head_bytes_hint_; }
-  void LearnHeadBytes(size_t bytes);
-  // The next head's size, when the last ones were all of one size; else 0.
-  size_t last_head_bytes() const { return last_head_bytes_; }
-  size_t sure_head_bytes() const { return equal_heads_ >= kSureHeads ? last_head_bytes_ : 0; }
+  // `digits`: of these, what the answer repeats of its request (HttpRequest::head_digits).
+  void LearnHeadBytes(size_t bytes, size_t digits);
+  // The next head's size, when the last ones were all of one size but for such digits; else 0.
+  size_t SureHeadBytes(size_t digits) const {
+    return equal_heads_ >= kSureHeads ? last_head_bytes_ + digits : 0;
+  }
 
   const std::string name;
   const std::string authority;
@@ -67,7 +69,7 @@ class Origin {
   size_t turn_ = 0;
   size_t head_bytes_hint_ = 1024;
   static constexpr int kSureHeads = 8;
-  size_t last_head_bytes_ = 0;
+  size_t last_head_bytes_ = 0;  // without the digits
   int equal_heads_ = 0;
 };
 

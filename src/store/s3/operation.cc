@@ -154,6 +154,7 @@ void Operation::Send(WireRequest wire, const CredentialsSnapshot& snapshot) {
                         .deadline = request_options_.deadline,
                         .body_hint = wire.body_hint,
                         .body_place = wire.body_place,
+                        .head_digits = wire.head_digits,
                         .body_sent = wire.body_sent,
                         .other_address = request_options_.other_address};
   if (options.request_payer) http.headers.emplace_back("x-amz-request-payer", "requester");

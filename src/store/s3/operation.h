@@ -27,9 +27,10 @@ struct WireRequest {
   Query query;
   net::HeaderList headers;
   std::vector<ByteView> body;
-  uint64_t* body_sent = nullptr;  // see net::HttpRequest, all three
+  uint64_t* body_sent = nullptr;  // see net::HttpRequest, all four
   uint64_t body_hint = 0;
   std::span<const MutableBytes> body_place;
+  size_t head_digits = 0;
   // What it is sent with, or speaks of; of a PUT it is computed when that is sent.
   ChecksumKind checksum = ChecksumKind::kNone;
 };
