@@ -156,9 +156,7 @@ sys::IoResult Connection::Write(std::span<const ByteView> pieces) {
   return tls_->Write(pieces.front());
 }
 
-bool Connection::SendBegun() {
-  return state_ != State::kBusy || exchange_->sent > 0 || SendMore();
-}
+bool Connection::SendBegun() { return state_ != State::kBusy || exchange_->sent > 0 || SendMore(); }
 
 bool Connection::SendMore() {
   Exchange& e = *exchange_;
@@ -168,7 +166,8 @@ bool Connection::SendMore() {
     size_t count = 0;
     size_t offset = e.sent_offset;
     for (size_t i = e.sent_piece; i <= e.request.body.size() && count < pieces.size(); ++i) {
-      const ByteView whole = i == 0 ? AsBytes(std::string_view(e.wire_head)) : e.request.body[i - 1];
+      const ByteView whole =
+          i == 0 ? AsBytes(std::string_view(e.wire_head)) : e.request.body[i - 1];
       pieces[count++] = whole.subspan(std::exchange(offset, 0));
     }
     const sys::IoResult result = Write(std::span(pieces).first(count));
@@ -253,7 +252,8 @@ void Connection::OnEndOfStream() {
 bool Connection::ReceiveHead() {
   Exchange& e = *exchange_;
   if (tls_ == nullptr && e.parser == nullptr && !e.request.body_place.empty()) {
-    if (const size_t head = origin_.SureHeadBytes(e.request.head_digits); head > 0) return ReceiveAtOnce(head);
+    if (const size_t head = origin_.SureHeadBytes(e.request.head_digits); head > 0)
+      return ReceiveAtOnce(head);
   }
   const size_t ask = e.request.body_hint > kSmallBody ? origin_.head_bytes_hint() : kSmallRead;
   const MutableBytes into = owner_.scratch().first(ask);

@@ -91,12 +91,12 @@ Result<WireRequest> Read::Build() {
   uint64_t room = 0;
   for (const MutableBytes piece : request_.target) room += piece.size();
   FB_ASSERT(room == request_.range.size());
-  WireRequest wire{.method = "GET",
-                   .key = request_.key,
-                   .body_hint = room,
-                   .body_place = request_.target,
-                   .head_digits = Digits(request_.range.offset) + Digits(request_.range.end - 1) +
-                                  Digits(room)};
+  WireRequest wire{
+      .method = "GET",
+      .key = request_.key,
+      .body_hint = room,
+      .body_place = request_.target,
+      .head_digits = Digits(request_.range.offset) + Digits(request_.range.end - 1) + Digits(room)};
   if (!request_.version_id.empty()) wire.query = {{"versionId", request_.version_id}};
   wire.headers.emplace_back(
       "range", fmt::format("bytes={}-{}", request_.range.offset, request_.range.end - 1));
