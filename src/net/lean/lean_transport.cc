@@ -33,7 +33,7 @@ constexpr size_t kMaxSetupFailures = 3;
 // Requests that go out together. Whoever answers one each time it is sent goes to sleep in between,
 // and is woken each time, which costs the sender more than sending does. No more than are still in
 // the cache when they are sent.
-constexpr size_t kSendsAtOnce = 16;
+constexpr size_t kSendsAtOnce = 32;
 constexpr size_t kMaxOrigins = 256;  // before those without use are forgotten
 constexpr Duration kFinestCheck = std::chrono::milliseconds(1);
 constexpr Duration kFinestIdleCheck = std::chrono::milliseconds(250);

@@ -19,9 +19,11 @@ const EVP_MD* Algorithm() {
 
 void AppendHex(ByteView bytes, std::string& text) {
   static constexpr char kDigits[] = "0123456789abcdef";
+  size_t at = text.size();
+  text.resize(at + 2 * bytes.size());  // each request signs with two of 64 characters
   for (const std::byte b : bytes) {
-    text += kDigits[std::to_integer<unsigned>(b) >> 4];
-    text += kDigits[std::to_integer<unsigned>(b) & 15];
+    text[at++] = kDigits[std::to_integer<unsigned>(b) >> 4];
+    text[at++] = kDigits[std::to_integer<unsigned>(b) & 15];
   }
 }
 

@@ -23,6 +23,10 @@ bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
 // Appended trimmed, and with every run of blanks one space.
 void AppendValue(std::string_view value, std::string& text) {
+  if (std::ranges::none_of(value, IsBlank)) {  // as most do
+    text += value;
+    return;
+  }
   const size_t begin = text.size();
   for (const char c : value) {
     const bool blank = IsBlank(c);
