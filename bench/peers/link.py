@@ -33,6 +33,9 @@ class Link:
                 [*there, "addr", "add", self.address + "/30", "dev", self._far],
                 [*there, "link", "set", self._far, "up"],
                 [*there, "link", "set", "lo", "up"],
+                # Every kernel has it. Connections under BBR share a link of a fixed rate so unevenly
+                # that one read in a thousand takes ten times the median.
+                [*self.prefix, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"],
                 ["tc", "-n", self._space, "qdisc", "add", "dev", self._far, "root", "tbf", "rate",
                  self._rate, "burst", "256kb", "latency", "20ms"],
             ):  # fmt: skip

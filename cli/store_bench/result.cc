@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "output.h"
 
@@ -56,6 +58,20 @@ bool ReadList(std::istream& in, const std::string& name, std::vector<T>* values)
   return true;
 }
 
+// How long each request took, in the order in which they began.
+std::vector<float> InOrder(const BenchRun& run) {
+  std::vector<std::pair<double, float>> requests;
+  requests.reserve(run.total_s.size());
+  for (size_t i = 0; i < std::min(run.total_s.size(), run.ended_s.size()); ++i) {
+    requests.emplace_back(run.ended_s[i] - run.total_s[i], run.total_s[i]);
+  }
+  std::ranges::sort(requests);
+  std::vector<float> times;
+  times.reserve(requests.size());
+  for (const auto& [began, took] : requests) times.push_back(took);
+  return times;
+}
+
 }  // namespace
 
 Summary Summarize(const CellResult& result) {
@@ -75,9 +91,10 @@ Summary Summarize(const CellResult& result) {
   summary.node_cpu_ratio = run.node_busy_s / wall / std::max(1, run.node_cpus);
   summary.first_byte_s = Sorted(run.first_byte_s);
   summary.total_s = Sorted(run.total_s);
-  summary.of_7 = SlowestOf(summary.total_s, 7);
-  summary.of_64 = SlowestOf(summary.total_s, 64);
-  summary.of_512 = SlowestOf(summary.total_s, 512);
+  const std::vector<float> in_order = InOrder(run);
+  summary.of_7 = SlowestOf(in_order, 7);
+  summary.of_64 = SlowestOf(in_order, 64);
+  summary.of_512 = SlowestOf(in_order, 512);
   const auto buckets = std::clamp(static_cast<size_t>(std::min(wall, 1e6) / kRateBucketS),
                                   kRateBucketsMin, kRateBucketsMax);
   summary.rates = RateOverTime(run.ended_s, each, wall, buckets);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <numeric>
 
@@ -12,6 +13,56 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kZ90 = 1.6449;  // of a two-sided interval of 90%
 // Samples a group of n, from which on an estimate of the slowest of n is worth something.
 constexpr uint64_t kGroupsForEnough = 8;
+
+// Of each `n` values that follow one another.
+std::vector<float> LargestInARow(std::span<const float> values, size_t n) {
+  std::vector<float> largest;
+  largest.reserve(values.size() - n + 1);
+  std::deque<size_t> falling;  // of the last n, those that nothing behind them exceeds
+  for (size_t i = 0; i < values.size(); ++i) {
+    while (!falling.empty() && values[falling.back()] <= values[i]) falling.pop_back();
+    falling.push_back(i);
+    if (falling.front() + n == i) falling.pop_front();
+    if (i + 1 >= n) largest.push_back(values[falling.front()]);
+  }
+  return largest;
+}
+
+Slowest SlowestInARow(std::span<const float> in_order, uint64_t n) {
+  std::vector<float> largest = LargestInARow(in_order, n);
+  std::ranges::sort(largest);
+  const double groups = static_cast<double>(in_order.size()) / static_cast<double>(n);
+  const double spread = kZ90 * 0.5 / std::sqrt(groups);
+  return {.mean = Mean(largest),
+          .median = Quantile(largest, 0.5),
+          .low = Quantile(largest, 0.5 - spread),
+          .high = Quantile(largest, 0.5 + spread),
+          .enough = true};
+}
+
+Slowest SlowestOfIndependent(std::span<const float> sorted, uint64_t n) {
+  const auto m = static_cast<double>(sorted.size());
+  const auto k = static_cast<double>(n);
+  Slowest slowest{.mean = kNan, .median = kNan, .low = kNan, .high = kNan};
+  if (n == 0 || sorted.empty()) return slowest;
+  const double q = std::exp2(-1.0 / k);
+  slowest.median = Quantile(sorted, q);
+  const double spread = kZ90 * std::sqrt(q * (1 - q) / m);
+  slowest.low = Quantile(sorted, q - spread);
+  slowest.high = Quantile(sorted, q + spread);
+  if (sorted.size() < n) return slowest;
+  // The weight of x(i) is the chance that it is the largest of n: n/m for the largest of all, and
+  // from each to the one below times (i - n) / (i - 1).
+  double weight = k / m;
+  double mean = 0;
+  for (size_t i = sorted.size(); i >= n; --i) {
+    mean += weight * sorted[i - 1];
+    const auto rank = static_cast<double>(i);
+    if (i > 1) weight *= (rank - k) / (rank - 1);
+  }
+  slowest.mean = mean;
+  return slowest;
+}
 
 }  // namespace
 
@@ -29,29 +80,11 @@ double Mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-Slowest SlowestOf(std::span<const float> sorted, uint64_t n) {
-  const auto m = static_cast<double>(sorted.size());
-  const auto k = static_cast<double>(n);
-  Slowest slowest{.mean = kNan, .median = kNan, .low = kNan, .high = kNan};
-  if (n == 0 || sorted.empty()) return slowest;
-  const double q = std::exp2(-1.0 / k);
-  slowest.median = Quantile(sorted, q);
-  const double spread = kZ90 * std::sqrt(q * (1 - q) / m);
-  slowest.low = Quantile(sorted, q - spread);
-  slowest.high = Quantile(sorted, q + spread);
-  slowest.enough = sorted.size() >= n * kGroupsForEnough;
-  if (sorted.size() < n) return slowest;
-  // The weight of x(i) is the chance that it is the largest of n: n/m for the largest of all, and
-  // from each to the one below times (i - n) / (i - 1).
-  double weight = k / m;
-  double mean = 0;
-  for (size_t i = sorted.size(); i >= n; --i) {
-    mean += weight * sorted[i - 1];
-    const auto rank = static_cast<double>(i);
-    if (i > 1) weight *= (rank - k) / (rank - 1);
-  }
-  slowest.mean = mean;
-  return slowest;
+Slowest SlowestOf(std::span<const float> in_order, uint64_t n) {
+  if (n > 0 && in_order.size() / kGroupsForEnough >= n) return SlowestInARow(in_order, n);
+  std::vector<float> sorted(in_order.begin(), in_order.end());
+  std::ranges::sort(sorted);
+  return SlowestOfIndependent(sorted, n);
 }
 
 std::vector<double> RateOverTime(std::span<const double> ended_s, double bytes_each, double wall_s,

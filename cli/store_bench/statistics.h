@@ -14,15 +14,20 @@ namespace forebay::cli {
 double Quantile(std::span<const float> sorted, double q);
 double Mean(std::span<const float> values);
 
-// The slowest of `n` requests made together, estimated from the order statistics of single ones.
+// The slowest of `n` requests that a job waits for.
 struct Slowest {
-  double mean = 0;    // exact for n drawn from the sample: sum of x(i) C(i-1, n-1) / C(m, n)
-  double median = 0;  // the quantile at 2^(-1/n)
+  double mean = 0;
+  double median = 0;
   // Between these the median lies with 90% probability, for what the sample's size tells.
   double low = 0, high = 0;
   bool enough = false;  // the sample holds n requests several times over
 };
-Slowest SlowestOf(std::span<const float> sorted, uint64_t n);
+// `in_order`: of the requests' beginnings. Where there are enough it is the largest of each n that
+// follow one another: a pause of either end or of the link meets all that are in flight, so that
+// slow requests come together, and fewer of the groups have one than if each came by itself. Of
+// smaller samples it is what their order statistics tell of n drawn independently: the mean is the
+// sum of x(i) C(i-1, n-1) / C(m, n), the median the quantile at 2^(-1/n).
+Slowest SlowestOf(std::span<const float> in_order, uint64_t n);
 
 // Bytes per second over time, in `buckets` equal parts of [0, wall_s]. Each request's bytes count
 // where it ended. `ended_s`: in any order.

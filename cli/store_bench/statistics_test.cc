@@ -43,8 +43,7 @@ TEST(Quantile, interpolates_and_ends_at_the_extremes) {
 
 TEST(SlowestOf, is_within_5_percent_of_what_groups_measure) {
   for (const bool heavy : {false, true}) {
-    std::vector<float> sample = Draws(heavy ? 200'000 : 20'000, 1, heavy);
-    std::ranges::sort(sample);
+    const std::vector<float> sample = Draws(heavy ? 200'000 : 20'000, 1, heavy);
     const std::vector<float> job = Draws(512 * 2000, 2, heavy);
     for (const uint64_t n : {1U, 7U, 64U, 512U}) {
       const std::vector<float> groups = SlowestOfGroups(job, n);
@@ -65,13 +64,31 @@ TEST(SlowestOf, the_interval_holds_the_truth_about_nine_times_in_ten) {
   const double median = Quantile(truth, std::exp2(-1.0 / 64));
   int inside = 0;
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    std::vector<float> sample = Draws(2000, seed, false);
-    std::ranges::sort(sample);
+    const std::vector<float> sample = Draws(2000, seed, false);
     const Slowest estimate = SlowestOf(sample, 64);
     inside += estimate.low <= median && median <= estimate.high ? 1 : 0;
   }
   EXPECT_GE(inside, 165);
   EXPECT_LE(inside, 195);
+}
+
+// 64 in flight, all of which a pause meets, once in a thousand requests.
+TEST(SlowestOf, counts_slow_requests_that_come_together_as_they_come) {
+  std::vector<float> sample = Draws(40'000, 1, false);
+  std::mt19937_64 random(3);
+  for (size_t i = 0; i < sample.size(); ++i) {
+    if (random() % 1000 != 0) continue;
+    for (size_t k = i; k < std::min(i + 64, sample.size()); ++k) sample[k] += 2;
+  }
+  for (const uint64_t n : {7U, 64U, 512U}) {
+    const std::vector<float> groups = SlowestOfGroups(sample, n);
+    const Slowest estimate = SlowestOf(sample, n);
+    EXPECT_NEAR(estimate.mean, Mean(groups), 0.05 * Mean(groups)) << n;
+  }
+  // As if they were independent, most groups of 64 would have a slow one.
+  EXPECT_LT(SlowestOf(sample, 64).median, 1);
+  std::ranges::shuffle(sample, random);
+  EXPECT_GT(SlowestOf(sample, 64).median, 2);
 }
 
 TEST(SlowestOf, small_samples_are_exact_where_counting_is_possible) {
