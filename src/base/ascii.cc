@@ -6,19 +6,30 @@
 
 namespace forebay {
 
+namespace {
+
+// Whether one of eight bytes is below 0x20 or 0x7f, or seems to be for what is beside it.
+bool MayBeControl(const char* at) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = kOnes * 0x80;
+  uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  const uint64_t low = (word - kOnes * 0x20) & ~word;
+  const uint64_t flipped = word ^ (kOnes * 0x7f);
+  const uint64_t del = (flipped - kOnes) & ~flipped;
+  return ((low | del) & kHighs) != 0;
+}
+
+}  // namespace
+
 // Eight bytes at a time, as long as they are innocent: this runs over every header byte that is
 // sent and received.
 bool HasControl(std::string_view text, Tab tab) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighs = kOnes * 0x80;
-  while (text.size() >= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data(), 8);
-    const uint64_t low = (word - kOnes * 0x20) & ~word;  // a byte below 0x20
-    const uint64_t flipped = word ^ (kOnes * 0x7f);
-    const uint64_t del = (flipped - kOnes) & ~flipped;  // a byte 0x7f
-    if (((low | del) & kHighs) != 0) break;             // or a borrow: look closely
-    text.remove_prefix(8);
+  if (text.size() >= 8) {
+    const char* at = text.data();
+    const char* const last = at + text.size() - 8;
+    while (at < last && !MayBeControl(at)) at += 8;
+    if (at >= last && !MayBeControl(last)) return false;
   }
   return std::any_of(text.begin(), text.end(), [tab](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && (c != '\t' || tab == Tab::kIsControl)) ||

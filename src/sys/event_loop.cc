@@ -133,7 +133,8 @@ void EpollLoop::Post(Task task) {
   {
     MutexLock lock(mutex_);
     if (stopping_) return;  // `task` is destroyed by the caller's frame, outside the lock
-    wake = std::exchange(sleeping_, false);
+    // The loop's own thread looks at the inbox before it sleeps.
+    wake = std::exchange(sleeping_, false) && !InThread();
     inbox_.push_back(std::move(task));
   }
   if (wake) Wake();
