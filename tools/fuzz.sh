@@ -1,9 +1,16 @@
 #!/bin/bash
 # tools/fuzz.sh SECONDS [TARGET...]: build/fuzz's targets, one after the other, each from its corpus
 # of fuzz/corpus/. What it finds on the way is kept in build/fuzz/corpus/, what fails in
-# build/fuzz/found/: `forebay_fuzz_replay TARGET FILE` shows it again.
+# build/fuzz/found/: `forebay_fuzz_replay TARGET FILE` shows it again. Every run, and how it ended,
+# is a line of fuzz/runs.tsv; `tools/fuzz.sh sum` adds up what has run clean.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "$1" = sum ]; then
+  awk -F'\t' 'NR > 1 && $5 == "ok" {s[$2] += $3; n[$2] += $4}
+    END {for (t in s) printf "%-18s %6.1f min %14d inputs\n", t, s[t] / 60, n[t]}' \
+    fuzz/runs.tsv | sort
+  exit
+fi
 seconds=$1; shift
 [ $# -gt 0 ] || set -- $(ls fuzz/corpus)
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -18,6 +25,10 @@ for target in "$@"; do
     -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/corpus/$target" \
     "fuzz/corpus/$target" >"build/logs/fuzz-$target.log" 2>&1 || status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/logs/fuzz-$target.log")
+  ended=$([ $status -eq 0 ] && echo ok || echo failed)
+  spent=$(sed -n 's/^Done [0-9]* runs in \([0-9]*\) second.*/\1/p' "build/logs/fuzz-$target.log")
+  printf '%s\t%s\t%s\t%s\t%s\n' "$(date -u +%F)" "$target" "${spent:-$seconds}" \
+    "${runs:-0}" "$ended" >>fuzz/runs.tsv
   if [ $status -eq 0 ]; then
     printf '%-14s ok, %s inputs in %s s\n' "$target" "$runs" "$seconds"
   else

@@ -18,7 +18,7 @@ import forebay as fb
 from forebay.demo import processes, seaweed
 
 CLI = processes.find_program("forebay", "FOREBAY_CLI")
-TO = ["tar", "tfrecord", "mds", "recordio", "recordio-image", "recordio-protobuf"]
+TO = ["tar", "tfrecord", "mds", "recordio", "recordio-image", "recordio-protobuf", "parquet"]
 COLUMNS = {
     "recordio": ["--column", "jpg"],
     "recordio-image": ["--column", "image=jpg", "--column", "label=cls"],

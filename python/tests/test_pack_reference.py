@@ -17,6 +17,7 @@ import pytest
 import webdataset
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from PIL import Image
+from pyarrow import parquet
 
 import forebay as fb
 from test_pack import forebay, pack
@@ -384,3 +385,88 @@ def test_streaming_reads_the_mds_shards(samples, source, tmp_path):
                   for name in ("jpg", "seg.png")}  # fmt: skip
         assert sample == {"__key__": key, "cls": int(fields["cls"]), "cls is": "int", "bin": fields["bin"].hex(),
                           "json": json.loads(fields["json"]), "txt": fields["txt"].decode(), **pixels}  # fmt: skip
+
+
+def test_pyarrow_reads_the_parquet_shards(samples, source, tmp_path):
+    pack(source, tmp_path, "--to", "parquet", "--shard-size", "20KB")
+    rows = []
+    for path in shards(tmp_path, ".parquet"):
+        file = parquet.ParquetFile(path, page_checksum_verification=True)
+        assert file.metadata.created_by.startswith("forebay ") and file.metadata.row_group(0).column(0).has_offset_index
+        rows += file.read().to_pylist()
+    assert {name: str(kind) for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types)} == {
+        "jpg": "binary", "seg.png": "binary", "bin": "binary", "cls": "int64", "txt": "string", "json": "string",
+        "__key__": "string",
+    }  # fmt: skip
+    chunks = file.metadata.row_group(0)
+    codecs = {chunks.column(i).path_in_schema: chunks.column(i).compression for i in range(chunks.num_columns)}
+    assert codecs["jpg"] == codecs["seg.png"] == "UNCOMPRESSED" and codecs["txt"] == codecs["bin"] == "ZSTD"
+    assert [row.pop("__key__") for row in rows] == list(samples)
+    for row, fields in zip(rows, samples.values()):
+        text = {name: fields[name].decode() for name in ("txt", "json")}
+        assert row == {**fields, **text, "cls": int(fields["cls"])}
+
+
+ARROW_TYPES = {"bool": "bool", "uint8": "uint8", "int32": "int32", "int64": "int64", "float16": "halffloat",
+               "float32": "float", "float64": "double"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ARROW_TYPES)
+@pytest.mark.parametrize("shape", [(40,), (40, 7)])
+def test_parquet_has_numbers_of_arrays_and_lists_of_them(tmp_path, kind, shape):
+    source = tmp_path / "source"
+    source.mkdir()
+    values = np.random.default_rng(4).integers(0, 2, shape).astype(kind)
+    np.save(source / "rows.npy", values)
+    assert pack(source, tmp_path / "out", "--to", "parquet", "--format", "npy")["samples"] == 40
+    file = parquet.ParquetFile(tmp_path / "out" / "shard-000000.parquet")
+    (field,) = file.schema_arrow
+    got = file.read()[field.name].combine_chunks()
+    assert (np.array(got.to_pylist(), values.dtype) == values).all() and not field.nullable
+    assert str(got.type.value_type if values.ndim > 1 else got.type) == ARROW_TYPES[kind]
+    batch = next(iter(fb.Loader(fb.Records(str(tmp_path / "out")), batch_size=40, shuffle=False)))
+    (name,) = (name for name in batch if not name.startswith("_") and not name.endswith("offsets"))
+    assert (batch[name] == values.ravel()).all() and batch[name].dtype == values.dtype
+
+
+def test_parquet_has_numbers_of_every_type_that_text_becomes(tmp_path):
+    kinds = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+    (tmp_path / "source").mkdir()
+    for number in range(5):
+        (tmp_path / "source" / f"{number}.n").write_text(f"{number + 100}")
+    pack(tmp_path / "source", tmp_path / "out", "--to", "parquet",
+         *[word for kind in kinds for word in ("--column", f"{kind}=n:{kind}")])  # fmt: skip
+    table = parquet.read_table(tmp_path / "out" / "shard-000000.parquet")
+    assert [str(table.schema.field(kind).type) for kind in kinds] == [*kinds[:8], "float", "double"]
+    assert all(table[kind].to_pylist() == [100, 101, 102, 103, 104] for kind in kinds)
+
+
+def test_a_shard_of_parquet_has_row_groups_of_16_mib_and_pages_of_one(tmp_path):
+    values = np.random.default_rng(4).integers(0, 256, (40, 1_000_000), np.uint8)
+    (tmp_path / "source").mkdir()
+    np.save(tmp_path / "source" / "rows.npy", values)
+    pack(tmp_path / "source", tmp_path / "out", "--to", "parquet", "--format", "npy", "--shard-size", "1GB")
+    file = parquet.ParquetFile(tmp_path / "out" / "shard-000000.parquet")
+    assert [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)] == [16, 16, 8]
+    assert (np.array(file.read().column(0).to_pylist(), np.uint8) == values).all()
+
+
+def test_what_parquet_cannot_hold_is_refused_with_the_sample(tmp_path):
+    def refused(files, *options):
+        for name, data in files.items():
+            (tmp_path / name).write_bytes(data)
+        out = tmp_path.with_suffix(".out")
+        said = forebay("pack", tmp_path, out, "--to", "parquet", *options, code=252).stderr
+        for name in files:
+            (tmp_path / name).unlink()
+        assert not list(out.glob("*.parquet")), said
+        return said
+
+    said = refused({"a.txt": b"fine", "b.txt": b"\xff"})
+    assert "sample 1 'b'" in said and "column 'txt'" in said and "UTF-8" in said
+    array = io.BytesIO()
+    np.save(array, np.zeros((2, 3, 4)))
+    assert "2 dimensions" in refused({"a.npy": array.getvalue()}, "--format", "npy")
+    assert "other columns" in refused({"a.x": b"1", "b.x": b"1", "b.y": b"2"})
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    pack(tmp_path, tmp_path.with_suffix(".bytes"), "--to", "parquet", "--column", "txt:bytes")

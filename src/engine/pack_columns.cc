@@ -87,7 +87,7 @@ Result<std::string> NumberFromText(std::string_view text, std::string_view dtype
 Result<PackColumns> PackColumns::Make(const PackOptions& options) {
   PackColumns columns;
   columns.mds_ = options.to == "mds";
-  columns.infers_ = options.to == "mds" || options.to == "tfrecord";
+  columns.infers_ = options.to == "mds" || options.to == "tfrecord" || options.to == "parquet";
   columns.folder_labels_ = options.labels == "folder";
   columns.keys_ = options.keys;
   for (const std::string& text : options.columns) {
@@ -151,7 +151,7 @@ Status PackColumns::AddLabel(PackSample* sample) const {
 
 Status PackColumns::SetType(const std::string& type, PackField* field) const {
   if (type.empty() || type == "bytes") {
-    if (mds_) field->encoding = type;
+    if (mds_ || type == "bytes") field->encoding = type;
     return {};
   }
   const std::string dtype = TypeOf(type);

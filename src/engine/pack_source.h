@@ -26,7 +26,7 @@ struct PackField {
   std::vector<int64_t> shape = {};
   std::optional<std::string> literal = {};  // its bytes, which lie nowhere
   bool from_text = false;     // the bytes are a number as text, `dtype` what it becomes
-  std::string encoding = "";  // MDS's, where one was asked for
+  std::string encoding = "";  // MDS's, or "bytes", where it was asked for
 };
 
 struct PackSample {

@@ -9,7 +9,7 @@ namespace forebay::engine {
 
 const std::vector<std::string>& PackFormatNames() {
   static const std::vector<std::string> names = {
-      "tar", "tfrecord", "recordio", "recordio-image", "recordio-protobuf", "mds"};
+      "tar", "tfrecord", "recordio", "recordio-image", "recordio-protobuf", "mds", "parquet"};
   return names;
 }
 
@@ -21,6 +21,7 @@ Result<std::unique_ptr<PackTarget>> PackTarget::Make(const PackOptions& options,
                                   source_format == "recordio-protobuf");
   if (options.to == "tar") return MakeTarTarget();
   if (options.to == "mds") return MakeMdsTarget();
+  if (options.to == "parquet") return MakeParquetTarget();
   if (options.to == "tfrecord") return MakeTfRecordTarget(raw);
   if (options.to == "recordio") return MakeRecordIoTarget();
   if (options.to == "recordio-image") return MakeImageTarget(options.labels == "none");

@@ -68,6 +68,8 @@ const std::vector<std::string>& PackFormatNames();
 // Each format's own, for Make.
 std::unique_ptr<PackTarget> MakeTarTarget();
 std::unique_ptr<PackTarget> MakeMdsTarget();
+// Errors: kUnimplemented (no Arrow on this machine).
+Result<std::unique_ptr<PackTarget>> MakeParquetTarget();
 // `raw`: a sample's one field is a record already.
 std::unique_ptr<PackTarget> MakeTfRecordTarget(bool raw);
 std::unique_ptr<PackTarget> MakeRecordIoTarget();

@@ -1,10 +1,15 @@
 #include "format/parquet.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "format/parquet/plugin_api.h"
 #include "format/parquet_thrift.h"
+#include "format/parquet_writer.h"
 
 namespace forebay::format {
 namespace {
@@ -37,6 +42,20 @@ const Result<const void*>& Api() {
 }  // namespace
 
 Status ParquetIsReadable() { return Api().ok() ? Status() : Api().status(); }
+
+Result<std::unique_ptr<ParquetWriter>> ParquetWriter::Make(std::vector<ParquetOutputColumn> columns,
+                                                           uint64_t bytes) {
+  FB_RETURN_IF_ERROR(ParquetIsReadable());
+  std::vector<std::string> names;
+  for (const ParquetOutputColumn& column : columns) names.push_back(column.name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (names.empty() || twice != names.end()) {
+    return Status(Code::kInvalidArgument, names.empty() ? std::string("a table without columns")
+                                                        : fmt::format("two columns '{}'", *twice));
+  }
+  return static_cast<const parquet::ParquetApi*>(*Api())->make_writer(std::move(columns), bytes);
+}
 
 Status ScanParquet(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
   FB_RETURN_IF_ERROR(ParquetIsReadable());

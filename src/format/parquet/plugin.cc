@@ -2,6 +2,7 @@
 #include "format/parquet/decode.h"
 #include "format/parquet/plugin_api.h"
 #include "format/parquet/scan.h"
+#include "format/parquet/writer.h"
 
 namespace forebay::format::parquet {
 namespace {
@@ -11,7 +12,8 @@ const ParquetApi* Api() {
                                  .size = sizeof(ParquetApi),
                                  .fingerprint = ParquetFingerprint(),
                                  .scan = &Scan,
-                                 .decode = &Decode};
+                                 .decode = &Decode,
+                                 .make_writer = &MakeWriter};
   return &api;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "format/parquet.h"
+#include "format/parquet_writer.h"
 #include "format/plugin.h"
 
 namespace forebay::format::parquet {
@@ -19,6 +20,9 @@ struct ParquetApi {
   // Pages whose heads have been checked.
   Status (*decode)(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
                    ParquetValues* out) = nullptr;
+  // Columns of which no two have one name.
+  Result<std::unique_ptr<ParquetWriter>> (*make_writer)(std::vector<ParquetOutputColumn> columns,
+                                                        uint64_t bytes) = nullptr;
 };
 
 inline constexpr uint32_t kParquetMagic = 0x46425031;  // "FBP1"
@@ -27,7 +31,8 @@ inline constexpr char kParquetSymbol[] = "forebay_parquet_api";
 constexpr uint64_t ParquetFingerprint() {
   return PluginFingerprint({sizeof(ParquetApi), sizeof(Shard), sizeof(FoundRecord),
                             sizeof(FoundField), sizeof(ScanReport), sizeof(ParquetChunk),
-                            sizeof(ParquetColumn), sizeof(ParquetValues), sizeof(Status)});
+                            sizeof(ParquetColumn), sizeof(ParquetValues),
+                            sizeof(ParquetOutputColumn), sizeof(Status)});
 }
 
 }  // namespace forebay::format::parquet

@@ -78,7 +78,11 @@ class Read final : public Operation {
 };
 
 // How many decimal digits `number` has.
-size_t Digits(uint64_t number) { return fmt::formatted_size("{}", number); }
+size_t Digits(uint64_t number) {
+  size_t digits = 1;
+  for (; number >= 10; number /= 10) ++digits;
+  return digits;
+}
 
 Result<WireRequest> Read::Build() {
   detail_.uri = core_.root_uri + "/" + request_.key;
