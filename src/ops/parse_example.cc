@@ -23,9 +23,48 @@ std::string_view NameOf(Kind kind) {
   return kind == Kind::kBytes ? "bytes" : kind == Kind::kFloats ? "floats" : "integers";
 }
 
+template <class Word>
+uint64_t Load(const char* at) {
+  Word word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// The two ends of a name, which overlap where it is short: names of up to 16 bytes are equal when
+// their sizes and ends are.
+struct Ends {
+  static constexpr size_t kWholeMost = 16;
+  uint64_t first = 0, last = 0;
+
+  explicit Ends(std::string_view name) {
+    const char* const begin = name.data();
+    const char* const end = begin + name.size();
+    if (name.size() >= 8) {
+      first = Load<uint64_t>(begin), last = Load<uint64_t>(end - 8);
+    } else if (name.size() >= 4) {
+      first = Load<uint32_t>(begin), last = Load<uint32_t>(end - 4);
+    } else if (name.size() >= 2) {
+      first = Load<uint16_t>(begin), last = Load<uint16_t>(end - 2);
+    } else if (name.size() == 1) {
+      first = Load<uint8_t>(begin);
+    }
+  }
+  bool operator==(const Ends&) const = default;
+  // Cheap, and only spread by.
+  uint64_t Hash(size_t size) const {
+    return ((first ^ std::rotl(last, 29) ^ size) * 0x9e3779b97f4a7c15ULL) >> 32;
+  }
+};
+
 // What is wanted of the record.
 struct Feature {
+  bool IsNamed(std::string_view name, const Ends& its_ends) const {
+    return key.size() == name.size() && ends == its_ends &&
+           (name.size() <= Ends::kWholeMost || key == name);
+  }
+
   std::string key;
+  Ends ends;
   Kind kind = Kind::kInts;
   uint64_t count = 1;       // of values
   uint64_t value_size = 8;  // bytes
@@ -58,11 +97,12 @@ class ExampleParser : public Parser {
     std::span<const MutableBytes> arrays;
     std::span<ByteView> fields;
     std::span<Found> found;
+    size_t next = 0;  // the feature that may come now: most writers keep to one order
   };
 
-  size_t Find(ByteView key) const;
-  Status ParseFeatures(ByteView message, const Run& run) const;
-  Status ParseEntry(ByteView message, const Run& run) const;
+  size_t Find(ByteView key, size_t likely) const;
+  Status ParseFeatures(ByteView message, Run& run) const;
+  Status ParseEntry(ByteView message, Run& run) const;
   Status ParseFeature(size_t index, ByteView message, const Run& run) const;
   Status ParseList(size_t index, ByteView message, const Run& run) const;
   void AddInt(size_t index, uint64_t value, const Run& run) const;
@@ -72,24 +112,11 @@ class ExampleParser : public Parser {
   // What comes after the first `done` values.
   static void Fill(const Feature& feature, uint64_t done, MutableBytes to);
 
-  static uint64_t HashOf(std::string_view key);
-
   std::vector<Parsed> results_;
   std::vector<Feature> features_;
   // Open addressing, a power of two: 1 + the feature's index, 0 where there is none.
   std::vector<uint32_t> table_;
 };
-
-// Cheap, and only spread by: the key itself is compared.
-uint64_t ExampleParser::HashOf(std::string_view key) {
-  if (key.empty()) return 0;
-  uint64_t first = 0, last = 0;
-  const size_t n = std::min(key.size(), sizeof(first));
-  std::memcpy(&first, key.data(), n);
-  std::memcpy(&last, key.data() + (key.size() - n), n);
-  const uint64_t mixed = (first ^ std::rotl(last, 29) ^ key.size()) * 0x9e3779b97f4a7c15ULL;
-  return mixed >> 32;
-}
 
 ExampleParser::ExampleParser(const ParseExampleOp& op) {
   for (const ExampleFeature& wanted : op.features) {
@@ -97,6 +124,7 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
                       : wanted.dtype == "float32" ? Kind::kFloats
                                                   : Kind::kInts;
     Feature feature = {.key = wanted.key,
+                       .ends = Ends(wanted.key),
                        .kind = kind,
                        .has_default = wanted.has_default,
                        .pad = wanted.pad,
@@ -111,18 +139,20 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
   }
   table_.resize(std::bit_ceil(2 * features_.size()));
   for (size_t i = 0; i < features_.size(); ++i) {
-    size_t at = HashOf(features_[i].key) & (table_.size() - 1);
+    size_t at = features_[i].ends.Hash(features_[i].key.size()) & (table_.size() - 1);
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
     table_[at] = static_cast<uint32_t>(i + 1);
   }
 }
 
-size_t ExampleParser::Find(ByteView key) const {
+size_t ExampleParser::Find(ByteView key, size_t likely) const {
   const std::string_view text = AsText(key);
-  for (size_t at = HashOf(text);; ++at) {
+  const Ends ends(text);
+  if (likely < features_.size() && features_[likely].IsNamed(text, ends)) return likely;
+  for (size_t at = ends.Hash(text.size());; ++at) {
     const uint32_t entry = table_[at & (table_.size() - 1)];
     if (entry == 0) return kNoFeature;
-    if (features_[entry - 1].key == text) return entry - 1;
+    if (features_[entry - 1].IsNamed(text, ends)) return entry - 1;
   }
 }
 
@@ -131,7 +161,7 @@ Status ExampleParser::Parse(ByteView field, std::span<const MutableBytes> arrays
   constexpr size_t kFew = 64;
   std::array<Found, kFew> few;
   std::vector<Found> many;
-  Run run{arrays, fields, {}};
+  Run run{.arrays = arrays, .fields = fields, .found = {}};
   if (features_.size() <= kFew) {
     run.found = std::span(few).first(features_.size());
   } else {
@@ -156,7 +186,7 @@ Status ExampleParser::Parse(ByteView field, std::span<const MutableBytes> arrays
   return {};
 }
 
-Status ExampleParser::ParseFeatures(ByteView message, const Run& run) const {
+Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
   WireReader reader(message);
   uint32_t number = 0;
   WireType type = {};
@@ -174,7 +204,7 @@ Status ExampleParser::ParseFeatures(ByteView message, const Run& run) const {
 }
 
 // A later entry of the same key replaces an earlier one.
-Status ExampleParser::ParseEntry(ByteView message, const Run& run) const {
+Status ExampleParser::ParseEntry(ByteView message, Run& run) const {
   WireReader reader(message);
   uint32_t number = 0;
   WireType type = {};
@@ -197,8 +227,9 @@ Status ExampleParser::ParseEntry(ByteView message, const Run& run) const {
       return Status(Code::kDataLoss, "a tf.train.Example whose entry has two values");
     }
   }
-  const size_t index = Find(key);
+  const size_t index = Find(key, run.next);
   if (index == kNoFeature) return {};
+  run.next = index + 1;
   run.found[index] = {};
   return ParseFeature(index, value, run);
 }
