@@ -20,8 +20,9 @@ inline constexpr int kExitFailed = 1;   // at least one object or sample of many
 inline constexpr int kExitSkipped = 2;  // something was skipped
 inline constexpr int kExitAgain = 75;   // throttled or interrupted: the same command resumes
 inline constexpr int kExitUsage = 252;
-inline constexpr int kExitEnvironment = 253;  // credentials, configuration
-inline constexpr int kExitService = 254;      // the service answered with an error
+inline constexpr int kExitEnvironment =
+    253;  // credentials, configuration, an endpoint that does not answer
+inline constexpr int kExitService = 254;  // the service answered with an error
 inline constexpr int kExitOther = 255;
 
 // The exit code of a command that failed as a whole with `status`.

@@ -35,7 +35,11 @@ class Cp : public Command {
     progress.Finish();
     if (!report.ok()) {
       const int code = context.Fail(report.status());
-      if (report.code() == Code::kCancelled) context.Note("the same command resumes the copy");
+      // Of an upload that was stopped nothing is kept.
+      const bool resumes = recursive_ || !to_.starts_with("s3://");
+      if (report.code() == Code::kCancelled && resumes) {
+        context.Note("the same command resumes the copy");
+      }
       return code;
     }
     for (const Status& failure : report->failures) {

@@ -59,14 +59,14 @@ class Ls : public Command {
     return line.Add("type", "object")
         .Add("size", object.size)
         .Add("etag", object.etag)
-        .Add("modified", IsoTime(object.modified_unix_s))
+        .AddRaw("modified", ModifiedJson(object.modified_unix_s))
         .Take();
   }
   std::string Text(const ObjectStat& object) const {
     const std::string uri = ForStdout(object.uri);
     if (object.is_prefix) return fmt::format("{:>20} {:>14} {}\n", "", "PRE", uri);
     const std::string size = human_ ? HumanSize(object.size) : fmt::format("{}", object.size);
-    return fmt::format("{:>20} {:>14} {}\n", IsoTime(object.modified_unix_s), size, uri);
+    return fmt::format("{:>20} {:>14} {}\n", ModifiedText(object.modified_unix_s), size, uri);
   }
 
   std::string uri_;

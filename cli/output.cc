@@ -108,6 +108,11 @@ std::string IsoTime(int64_t unix_s) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
 }
 
+std::string ModifiedText(int64_t unix_s) { return unix_s == 0 ? "-" : IsoTime(unix_s); }
+std::string ModifiedJson(int64_t unix_s) {
+  return unix_s == 0 ? "null" : JsonString(IsoTime(unix_s));
+}
+
 std::string JsonString(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

@@ -28,6 +28,9 @@ std::string ForStdout(std::string_view text);
 std::string HumanSize(uint64_t bytes);
 // UTC, "2026-11-30T02:47:21Z"
 std::string IsoTime(int64_t unix_s);
+// When an object was written; "-" and null where the store does not say.
+std::string ModifiedText(int64_t unix_s);
+std::string ModifiedJson(int64_t unix_s);
 
 // `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);

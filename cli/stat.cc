@@ -34,13 +34,13 @@ class Stat : public Command {
         .Add("uri", object.uri)
         .Add("size", object.size)
         .Add("etag", object.etag)
-        .Add("modified", IsoTime(object.modified_unix_s))
+        .AddRaw("modified", ModifiedJson(object.modified_unix_s))
         .Take();
   }
   static std::string Text(const ObjectStat& object) {
     return fmt::format("uri:      {}\nsize:     {} ({})\netag:     {}\nmodified: {}\n",
                        ForStdout(object.uri), object.size, HumanSize(object.size),
-                       ForStdout(object.etag), IsoTime(object.modified_unix_s));
+                       ForStdout(object.etag), ModifiedText(object.modified_unix_s));
   }
 
   std::vector<std::string> uris_;

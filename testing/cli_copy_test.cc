@@ -139,6 +139,20 @@ TEST_F(CliCopyTest, a_listing_whose_tokens_go_round_is_refused) {
   EXPECT_THAT(ran.err, HasSubstr("repeats a continuation token"));
 }
 
+TEST_F(CliCopyTest, a_time_that_the_store_does_not_tell_is_none) {
+  const ScriptedServer server([](const SeenRequest&) {
+    return ScriptedReply{
+        .bytes = HttpText(200, {},
+                          "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>d/k"
+                          "</Key><Size>7</Size><ETag>e</ETag></Contents></ListBucketResult>")};
+  });
+  environment_["AWS_ENDPOINT_URL"] = server.url();
+  environment_["FOREBAY_NO_SIGN_REQUEST"] = "1";
+  EXPECT_EQ(Run({"ls", "s3://bucket/d/"}).out,
+            "                   -              7 s3://bucket/d/k\n");
+  EXPECT_THAT(Run({"ls", "s3://bucket/d/", "--json"}).out, HasSubstr("\"modified\":null"));
+}
+
 TEST_F(CliCopyTest, a_link_stays_one_and_what_it_leads_to_is_replaced) {
   WriteFile(folder_ / "elsewhere/real", "old");
   fs::create_symlink("elsewhere/real", folder_ / "link");
@@ -221,6 +235,7 @@ TEST_F(CliCopyTest, a_second_signal_ends_an_abort_at_once_and_the_uploads_id_is_
   copy->Kill(SIGINT);
   EXPECT_EQ(copy->Wait(), 130);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_THAT(copy->err(), Not(HasSubstr("resumes")));  // nothing of it is kept
 }
 
 TEST_F(CliCopyTest, keys_cannot_speak_to_a_terminal) {

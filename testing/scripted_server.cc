@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -18,6 +19,8 @@
 
 namespace forebay::testing {
 namespace {
+
+using namespace std::chrono_literals;
 
 SeenRequest ParseHead(std::string_view head) {
   SeenRequest request;
@@ -187,6 +190,9 @@ bool ScriptedServer::Answer(Stream& stream, SeenRequest request) {
       }
       return false;
     }
+    case ScriptedReply::Then::kDrip:
+      while (stream.SendAll("x-more: 1\r\n")) std::this_thread::sleep_for(5ms);
+      return false;
   }
   return false;
 }

@@ -33,6 +33,7 @@ struct ScriptedReply {
     kCut,    // FIN alone
     kReset,  // RST
     kHang,   // say nothing more until the client goes away
+    kDrip,   // a header field each 5 ms until the client goes away
   };
   std::string bytes;  // head and body as they are
   Then then = Then::kKeep;

@@ -465,6 +465,16 @@ TEST_P(TransportConformance, silence_ends_in_time_whatever_its_kind) {
   Exchange first_byte(*loop_);
   Perform(*transport_, {.url = mute->url() + "/x", .first_byte_timeout = 30ms}, first_byte);
   EXPECT_EQ(first_byte.status.code(), Code::kUnavailable) << first_byte.status.ToString();
+  // A head, or an interim one, that never ends is no answer, however often a part of it comes.
+  for (const char* begin : {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 103 Early Hints\r\n"}) {
+    const auto dripping = Serve(Always({begin, Then::kDrip}));
+    Exchange head(*loop_);
+    Perform(
+        *transport_,
+        {.url = dripping->url() + "/x", .first_byte_timeout = 50ms, .deadline = loop_->Now() + 10s},
+        head);
+    EXPECT_EQ(head.status.code(), Code::kUnavailable) << head.status.ToString();
+  }
   Exchange stall(*loop_);
   Perform(*transport_, {.url = stalling->url() + "/x", .stall_timeout = 30ms}, stall);
   EXPECT_EQ(stall.status.code(), Code::kUnavailable) << stall.status.ToString();

@@ -18,8 +18,8 @@ struct ObjectStat {
   std::string uri;
   uint64_t size = 0;
   std::string etag;
-  int64_t modified_unix_s = 0;
-  bool is_prefix = false;  // a common prefix ("directory") of a delimited listing
+  int64_t modified_unix_s = 0;  // 0: the store does not say
+  bool is_prefix = false;       // a common prefix ("directory") of a delimited listing
 };
 
 // What lies where an object would, and is none: in a folder, a link to nothing or a FIFO.

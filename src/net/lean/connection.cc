@@ -202,8 +202,9 @@ sys::IoResult Connection::Read(std::span<const MutableBytes> into, size_t size) 
 }
 
 void Connection::Receive() {
-  exchange_->progress = owner_.Now();
   Exchange& e = *exchange_;
+  // A head that comes in drops is no progress: all of it is to come in the time of the first byte.
+  if (e.head_done) e.progress = owner_.Now();
   const int turn = tls_ == nullptr ? kReadsPerTurn : kTlsReadsPerTurn;
   for (int reads = 0; reads < turn; ++reads) {
     const bool direct = e.framing == Framing::kLength && e.sink.direct();
@@ -360,7 +361,7 @@ bool Connection::AcceptHead(const HeadParser& parser) {
   e.head_done = true;
   e.framing = parser.framing();
   e.keeps_alive = parser.keeps_alive();
-  e.head_at = e.progress;
+  e.head_at = e.progress = owner_.Now();
   e.timing.first_byte = e.head_at - e.sent_at;
   if (e.framing == Framing::kLength) {
     e.body_left = static_cast<uint64_t>(parser.head().content_length);

@@ -52,7 +52,7 @@ struct Exchange {
   Status end;                 // why it is ending
 
   Time started{};
-  Time progress{};  // the last byte in either direction, or the beginning of this phase
+  Time progress{};  // the last byte that was sent, the head, or the last byte of the body
   Time sent_at{};   // the request began to go out
   Time head_at{};
   HttpTiming timing;

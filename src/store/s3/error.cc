@@ -43,6 +43,18 @@ constexpr std::array kMeanings{
     CodeMeaning{"NoSuchUpload", Code::kNotFound},
     CodeMeaning{"PreconditionFailed", Code::kPreconditionFailed},
     CodeMeaning{"InvalidRange", Code::kInvalidArgument},
+    // Statuses say these as well, but not where the error comes as a success's body.
+    CodeMeaning{"AccessDenied", Code::kPermissionDenied},
+    CodeMeaning{"AllAccessDisabled", Code::kPermissionDenied},
+    CodeMeaning{"AccountProblem", Code::kPermissionDenied},
+    CodeMeaning{"SignatureDoesNotMatch", Code::kPermissionDenied},
+    CodeMeaning{"EntityTooLarge", Code::kInvalidArgument},
+    CodeMeaning{"EntityTooSmall", Code::kInvalidArgument},
+    CodeMeaning{"InvalidArgument", Code::kInvalidArgument},
+    CodeMeaning{"InvalidPart", Code::kInvalidArgument},
+    CodeMeaning{"InvalidPartOrder", Code::kInvalidArgument},
+    CodeMeaning{"InvalidRequest", Code::kInvalidArgument},
+    CodeMeaning{"MalformedXML", Code::kInvalidArgument},
     CodeMeaning{"NotImplemented", Code::kUnimplemented},
 };
 
@@ -130,7 +142,7 @@ Status ErrorFromResponse(const net::HttpHead& head, std::string_view body,
     message += "; that version is a delete marker";
   }
   message += Hint(head, error, context);
-  ErrorDetail detail{.http_status = head.status};
+  ErrorDetail detail{.http_status = context.answered_200 ? 200 : head.status};
   const std::string_view id = net::FindHeader(head.headers, "x-amz-request-id");
   detail.request_id = Printable(id.empty() ? std::string_view(error.request_id) : id, 120);
   return Status(code, std::move(message), std::move(detail));

@@ -1,5 +1,6 @@
 // What servers should not say, said by a scripted one: each answer is the right typed error and
 // never data.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -249,6 +250,21 @@ TEST(S3Upload, an_error_inside_a_200_keeps_its_code_whatever_was_asked_for) {
     EXPECT_NE(status.ToString().find("answered 200 with the error SlowDown: Reduce your rate"),
               std::string::npos)
         << status.ToString();
+  }
+}
+
+TEST(S3Upload, a_refusal_inside_a_200_is_one_and_not_tried_again) {
+  const std::pair<const char*, Code> refusals[] = {{"AccessDenied", Code::kPermissionDenied},
+                                                   {"InvalidPart", Code::kInvalidArgument},
+                                                   {"EntityTooSmall", Code::kInvalidArgument}};
+  for (const auto& [code, meaning] : refusals) {
+    ScriptedS3 answers(Say({HttpText(
+        200, {}, fmt::format("   <Error><Code>{}</Code><Message>no</Message></Error>", code))}));
+    const Status status = answers.store()
+                              .CompleteUpload({.key = "k", .upload_id = "u", .part_etags = {"e"}})
+                              .status();
+    EXPECT_EQ(status.code(), meaning) << status.ToString();
+    EXPECT_EQ(status.detail().http_status, 200);
   }
 }
 
