@@ -26,6 +26,7 @@ for target in "$@"; do
     "fuzz/corpus/$target" >"build/logs/fuzz-$target.log" 2>&1 || status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/logs/fuzz-$target.log")
   ended=$([ $status -eq 0 ] && echo ok || echo failed)
+  grep -q 'run interrupted' "build/logs/fuzz-$target.log" && ended=stopped
   spent=$(sed -n 's/^Done [0-9]* runs in \([0-9]*\) second.*/\1/p' "build/logs/fuzz-$target.log")
   printf '%s\t%s\t%s\t%s\t%s\n' "$(date -u +%F)" "$target" "${spent:-$seconds}" \
     "${runs:-0}" "$ended" >>fuzz/runs.tsv
