@@ -3,6 +3,7 @@
 #include <arrow/array/data.h>
 #include <arrow/array/util.h>
 #include <arrow/buffer.h>
+#include <arrow/device.h>
 #include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
 #include <arrow/type.h>
@@ -50,6 +51,22 @@ std::shared_ptr<arrow::DataType> TypeOf(std::string_view dtype) {
   return known == std::end(kKnown) ? nullptr : known->type;
 }
 
+// What Arrow makes on first use and all threads share. It is made here, before any of them uses it:
+// how Arrow itself sees to that is hidden from a thread sanitizer.
+struct Shared {
+  std::shared_ptr<arrow::DataType> text = arrow::utf8();
+  std::shared_ptr<arrow::DataType> bytes = arrow::binary();
+  std::shared_ptr<arrow::MemoryManager> manager = arrow::default_cpu_memory_manager();
+
+  static const Shared& Get() {
+    static const Shared shared;
+    return shared;
+  }
+
+ private:
+  Shared() { arrow::util::InitializeUTF8(); }
+};
+
 std::shared_ptr<arrow::DataType> TypeOf(const ParquetOutputColumn& column) {
   switch (column.kind) {
     case Kind::kNumber:
@@ -60,9 +77,9 @@ std::shared_ptr<arrow::DataType> TypeOf(const ParquetOutputColumn& column) {
       return arrow::list(arrow::field("element", std::move(element), false));
     }
     case Kind::kText:
-      return arrow::utf8();
+      return Shared::Get().text;
     case Kind::kBytes:
-      return arrow::binary();
+      return Shared::Get().bytes;
   }
   return nullptr;
 }
@@ -267,7 +284,7 @@ class Writer : public ParquetWriter {
 
 Result<std::unique_ptr<ParquetWriter>> MakeWriter(std::vector<ParquetOutputColumn> columns,
                                                   uint64_t bytes) {
-  arrow::util::InitializeUTF8();
+  Shared::Get();
   arrow::FieldVector fields;
   for (const ParquetOutputColumn& column : columns) {
     auto type = TypeOf(column);
