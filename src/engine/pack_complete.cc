@@ -42,6 +42,11 @@ Result<std::vector<catalog::RecordsPart>> PackJob::ReadMarkers() const {
   return parts;
 }
 
+uint64_t PackJob::SamplesOf(const catalog::RecordsPart& part) const {
+  if (target_->is_table()) return shards_[part.head.part].samples;
+  return part.catalog ? part.catalog->count() : 0;
+}
+
 // Each is there as its marker says.
 Status PackJob::CheckShards(const std::vector<catalog::RecordsPart>& parts,
                             std::vector<PackedShard>* shards) const {
@@ -57,7 +62,7 @@ Status PackJob::CheckShards(const std::vector<catalog::RecordsPart>& parts,
                       "again",
                       to_uri_, shard.key, part.head.part % options_.shares, options_.shares));
     }
-    shards->push_back({shard.key, shard.size, part.catalog ? part.catalog->count() : 0});
+    shards->push_back({shard.key, shard.size, SamplesOf(part)});
   }
   return {};
 }
@@ -100,7 +105,7 @@ std::string PackJob::ManifestText(const std::vector<catalog::RecordsPart>& parts
     const catalog::FileEntry& shard = part.shards[0];
     shards.push_back({{"name", shard.key},
                       {"bytes", shard.size},
-                      {"samples", part.catalog ? part.catalog->count() : 0},
+                      {"samples", SamplesOf(part)},
                       {"etag", shard.etag}});
   }
   Json manifest = {{"schema", "forebay.pack/1"},   {"id", id_},

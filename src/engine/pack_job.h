@@ -73,6 +73,7 @@ class PackJob {
   std::string ShardName(uint64_t shard) const { return target_->ShardName(shard, shards_.size()); }
   std::string SidecarName(uint64_t shard) const;
   std::string MarkerKey(uint64_t shard) const;
+  uint64_t SamplesOf(const catalog::RecordsPart& part) const;
   std::string SampleText(const PackSample& sample) const;
   bool IsMine(uint64_t shard) const { return shard % options_.shares == options_.share; }
 

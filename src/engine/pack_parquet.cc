@@ -79,6 +79,7 @@ class ParquetTarget : public PackTarget {
  public:
   ParquetTarget() : PackTarget("parquet", ".parquet") {}
 
+  bool is_table() const override { return true; }
   Result<uint64_t> Plan(const PackSample& sample) override {
     std::vector<ParquetOutputColumn> columns;
     uint64_t bytes = kAroundValue + sample.key.size();

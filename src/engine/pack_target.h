@@ -44,6 +44,8 @@ class PackTarget {
   virtual Result<uint64_t> Plan(const PackSample& sample) = 0;
   virtual Result<std::unique_ptr<PackShard>> Begin(uint64_t bytes) const = 0;
 
+  // Whether a record of its catalog is a table of many samples.
+  virtual bool is_table() const { return false; }
   virtual std::string ShardName(uint64_t number, uint64_t count) const;
   // The text of the one file "index.json" of all shards; "": there is none.
   virtual std::string IndexOf(const std::vector<PackedShard>& shards) const;
