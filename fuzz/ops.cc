@@ -29,14 +29,17 @@ void Parse(const ops::Parser& parser, const std::vector<size_t>& sizes, ByteView
   for (const size_t size : sizes) memory.emplace_back(size);
   const std::vector<MutableBytes> arrays(memory.begin(), memory.end());
   std::vector<ByteView> fields(sizes.size());
-  if (!parser.Parse(input, arrays, fields).ok()) return;
+  std::vector<std::vector<std::byte>> ragged(sizes.size());
+  if (!parser.Parse(input, {arrays, fields, ragged}).ok()) return;
   for (const ByteView field : fields) {
     FB_ASSERT(field.empty() || (field.data() >= input.data() &&
                                 field.data() + field.size() <= input.data() + input.size()));
   }
   // Nothing of it depends on who wants the results.
   const std::vector<MutableBytes> nowhere(sizes.size());
-  FB_ASSERT(parser.Parse(input, nowhere, fields).ok());
+  const std::vector<std::vector<std::byte>> first = ragged;
+  FB_ASSERT(parser.Parse(input, {nowhere, fields, ragged}).ok());
+  FB_ASSERT(ragged == first);
 }
 
 }  // namespace
@@ -99,6 +102,30 @@ void Example(ByteView input) {
                                                        {"ids", "", "int64", {2}, true, 1}}})
                                   .release();
   Parse(*parser, {8, 12, 0, 4, 16}, input);
+  static const auto* several =
+      ops::MakeExampleParser(
+          {"data",
+           {{.key = "ids", .ragged = true},
+            {.key = "box", .dtype = "float32", .ragged = true},
+            {.key = "weight", .name = "v", .dtype = "float32", .indices = "label", .size = 40},
+            {.key = "more", .indices = "label", .size = 1000}}})
+          .release();
+  Parse(*several, {0, 0, 0, 0, 0, 0}, input);
+}
+
+void SageMakerTensors(ByteView input) {
+  static const auto* parser =
+      ops::MakeRecordParser({"data",
+                             {{.key = "values", .shape = {3}},
+                              {.key = "values", .label = true, .name = "label"},
+                              {.key = "a", .name = "flat", .dtype = "float64", .ragged = true},
+                              {.key = "b", .dtype = "int32", .sparse = true},
+                              {.key = "c", .dtype = "bytes"}}})
+          .release();
+  Parse(*parser, {12, 4, 0, 0, 0, 0}, input);
+  static const auto* only =
+      ops::MakeRecordParser({"data", {{.key = "values", .sparse = true}}}).release();
+  Parse(*only, {0, 0}, input);
 }
 
 void IntText(ByteView input) { Parse(*ops::MakeIntParser({"cls"}), {8}, input); }

@@ -45,6 +45,7 @@ constexpr Target kTargets[] = {
     {"npy", &Npy},
     {"json_fields", &JsonFields},
     {"example", &Example},
+    {"record_tensors", &SageMakerTensors},
     {"int_text", &IntText},
 };
 

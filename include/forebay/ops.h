@@ -88,19 +88,24 @@ struct ParseNpyOp {
   std::vector<int64_t> shape;
 };
 
+// Arrays of as many values as there are ("ragged"): of a batch NAME, [total], one sample's values
+// after the other's, and NAME_offsets, int64 [B + 1], where each begins and the last one ends.
+
 // A field of a JSON document, by its JSON pointer (RFC 6901), as a number or an array of numbers.
 struct JsonField {
   std::string pointer;          // "/label"
   std::string name;             // of the array
   std::string dtype = "int64";  // "int64", "float32", "float64", "bool"
   std::vector<int64_t> shape;   // {}: one number
+  bool ragged = false;          // a list of numbers, of whatever length; shape is {}
 };
 struct ParseJsonOp {
   std::string field = "json";
   std::vector<JsonField> fields;
 };
 
-// One feature of a tf.train.Example, of fixed shape.
+// One feature of a tf.train.Example, of fixed shape or ragged; or a sparse vector kept as two
+// features, values and the places they stand at (tf.io.SparseFeature).
 struct ExampleFeature {
   std::string key;
   std::string name;             // of the array; "": the key
@@ -110,10 +115,33 @@ struct ExampleFeature {
   double default_value = 0;
   // Fewer values than the shape holds, or none, are filled up with `default_value`.
   bool pad = false;
+  // As many values as there are; none where the feature is missing. shape is {}.
+  bool ragged = false;
+  // Not "": the feature with the values' places, each of 0 to size - 1; `key` has the values.
+  // NAME and NAME_indices (int64) are ragged, in the order of the places.
+  std::string indices;
+  int64_t size = 0;
 };
 struct ParseExampleOp {
   std::string field = "data";
   std::vector<ExampleFeature> features;
+};
+
+// A tensor of SageMaker's Record, by its name in the map of features or of labels.
+struct RecordFeature {
+  std::string key = "values";     // what a record's only tensor is called
+  bool label = false;             // of the map of labels
+  std::string name;               // of the array; "": the key
+  std::string dtype = "float32";  // "float32", "float64", "int32", or "bytes": one value, a field
+  std::vector<int64_t> shape;     // {}: one number. A sparse tensor of this size is filled with 0
+  bool ragged = false;            // a dense tensor of whatever size, flat; shape is {}
+  // NAME and NAME_indices (int64: places in the flat tensor, ascending) are ragged; of a dense
+  // tensor all its places. shape: what the record says it has; {}: whatever it says.
+  bool sparse = false;
+};
+struct ParseRecordOp {
+  std::string field = "data";
+  std::vector<RecordFeature> features;
 };
 
 // Of token files, first of all ops: a sample is `length` tokens in a row of one file, the next one
@@ -150,10 +178,10 @@ struct RenameOp {
   std::string field, name;
 };
 
-using Op =
-    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp, RandomHorizontalFlipOp,
-                 ColorJitterOp, NormalizeOp, ToChwOp, ToDtypeOp, ParseIntOp, ParseNpyOp,
-                 ParseJsonOp, ParseExampleOp, SelectOp, RenameOp, TokensOp, PackTokensOp>;
+using Op = std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
+                        RandomHorizontalFlipOp, ColorJitterOp, NormalizeOp, ToChwOp, ToDtypeOp,
+                        ParseIntOp, ParseNpyOp, ParseJsonOp, ParseExampleOp, ParseRecordOp,
+                        SelectOp, RenameOp, TokensOp, PackTokensOp>;
 
 // "resize(height=256, width=0, filter=bilinear)": what states and catalogs carry.
 FOREBAY_API std::string DescribeOp(const Op& op);

@@ -77,7 +77,8 @@ void BindFieldOps(nb::module_& m) {
       .def_rw("pointer", &JsonField::pointer)
       .def_rw("name", &JsonField::name)
       .def_rw("dtype", &JsonField::dtype)
-      .def_rw("shape", &JsonField::shape);
+      .def_rw("shape", &JsonField::shape)
+      .def_rw("ragged", &JsonField::ragged);
   nb::class_<ParseJsonOp>(m, "ParseJsonOp")
       .def(nb::init<>())
       .def_rw("field", &ParseJsonOp::field)
@@ -90,11 +91,27 @@ void BindFieldOps(nb::module_& m) {
       .def_rw("shape", &ExampleFeature::shape)
       .def_rw("has_default", &ExampleFeature::has_default)
       .def_rw("default_value", &ExampleFeature::default_value)
-      .def_rw("pad", &ExampleFeature::pad);
+      .def_rw("pad", &ExampleFeature::pad)
+      .def_rw("ragged", &ExampleFeature::ragged)
+      .def_rw("indices", &ExampleFeature::indices)
+      .def_rw("size", &ExampleFeature::size);
   nb::class_<ParseExampleOp>(m, "ParseExampleOp")
       .def(nb::init<>())
       .def_rw("field", &ParseExampleOp::field)
       .def_rw("features", &ParseExampleOp::features);
+  nb::class_<RecordFeature>(m, "RecordFeature")
+      .def(nb::init<>())
+      .def_rw("key", &RecordFeature::key)
+      .def_rw("label", &RecordFeature::label)
+      .def_rw("name", &RecordFeature::name)
+      .def_rw("dtype", &RecordFeature::dtype)
+      .def_rw("shape", &RecordFeature::shape)
+      .def_rw("ragged", &RecordFeature::ragged)
+      .def_rw("sparse", &RecordFeature::sparse);
+  nb::class_<ParseRecordOp>(m, "ParseRecordOp")
+      .def(nb::init<>())
+      .def_rw("field", &ParseRecordOp::field)
+      .def_rw("features", &ParseRecordOp::features);
   nb::class_<TokensOp>(m, "TokensOp")
       .def(nb::init<>())
       .def_rw("length", &TokensOp::length)

@@ -32,11 +32,13 @@ __all__ = [
     "parse_int",
     "parse_json",
     "parse_npy",
+    "parse_record",
     "random_horizontal_flip",
     "random_resized_crop",
     "rename",
     "resize",
     "select",
+    "sparse",
     "to_chw",
     "to_dtype",
     "tokens",
@@ -54,7 +56,11 @@ _FILTERS = {
 _INT64_MOST = 2**63 - 1
 
 # What an argument is a list of, where that is no plain value.
-_PARTS = {("ParseJsonOp", "fields"): "JsonField", ("ParseExampleOp", "features"): "ExampleFeature"}
+_PARTS = {
+    ("ParseJsonOp", "fields"): "JsonField",
+    ("ParseExampleOp", "features"): "ExampleFeature",
+    ("ParseRecordOp", "features"): "RecordFeature",
+}
 
 
 class Op:
@@ -144,6 +150,10 @@ def _shape(shape):
         return [operator.index(size) for size in shape]
     except TypeError:
         raise InvalidArgumentError(f"shape={shape!r} must be a sequence of ints") from None
+
+
+def _shape_or_ragged(shape):
+    return {"ragged": True} if shape is None else {"shape": _shape(shape)}
 
 
 def decode_image(
@@ -264,15 +274,15 @@ def parse_json(field="json", **fields):
     """Numbers of a JSON document: ``parse_json("json", label="/label", box=("/box", "float32", 4))``.
 
     Each keyword is an array's name; its value a JSON pointer (RFC 6901), or (pointer, dtype), or
-    (pointer, dtype, shape). dtypes: ``"int64"``, ``"float32"``, ``"float64"``, ``"bool"``.
+    (pointer, dtype, shape). dtypes: ``"int64"``, ``"float32"``, ``"float64"``, ``"bool"``. The shape
+    None: a list of whatever length, as ``NAME`` ``[total]`` and ``NAME_offsets`` ``[B + 1]``.
     """
     parts = []
     for name, what in fields.items():
         what = (what,) if isinstance(what, str) else tuple(what)
         pointer, dtype, shape = (what + ("int64", ())[len(what) - 1 :])[:3]
-        parts.append(
-            {"pointer": str(pointer), "name": name, "dtype": str(dtype), "shape": _shape(shape)}
-        )
+        part = {"pointer": str(pointer), "name": name, "dtype": str(dtype)}
+        parts.append(part | _shape_or_ragged(shape))
     return Op("ParseJsonOp", {"field": str(field), "fields": parts})
 
 
@@ -282,18 +292,84 @@ def parse_example(features, field="data", *, pad=False):
     Args:
         features: key -> dtype, or (dtype, shape), or (dtype, shape, default). dtypes: ``"int64"``,
             ``"float32"``, and ``"bytes"``: one value, a field for later ops such as
-            ``decode_image``. Without a default a sample that lacks the feature is bad.
+            ``decode_image``. Without a default a sample that lacks the feature is bad. The shape
+            None: as many values as a sample has, none where it lacks the feature, as ``NAME``
+            ``[total]`` and ``NAME_offsets``, int64 ``[B + 1]``: where each sample's begin. Or a
+            vector kept as two features: name -> ``sparse(...)``.
         pad: those with a default may have fewer values than the shape holds: it fills them up.
     """
     parts = []
     for key, what in dict(features).items():
+        if isinstance(what, _Sparse):
+            if what.values is None:
+                raise InvalidArgumentError(f"parse_example: '{key}': sparse(values, indices, size)")
+            part = {"key": what.values, "name": str(key), "dtype": what.dtype}
+            parts.append(part | {"indices": what.indices, "size": what.size})
+            continue
         what = (what,) if isinstance(what, str) else tuple(what)
         dtype, shape, default = (what + ((), None)[len(what) - 1 :])[:3]
-        part = {"key": str(key), "dtype": str(dtype), "shape": _shape(shape)}
+        part = {"key": str(key), "dtype": str(dtype)} | _shape_or_ragged(shape)
         if default is not None:
             part |= {"has_default": True, "default_value": float(default), "pad": bool(pad)}
         parts.append(part)
     return Op("ParseExampleOp", {"field": str(field), "features": parts})
+
+
+class _Sparse:
+    def __init__(self, values, indices, size, dtype):
+        self.values, self.indices, self.size, self.dtype = values, indices, size, dtype
+
+
+def sparse(values=None, indices=None, size=None, dtype="float32"):
+    """A sparse vector, of ``parse_example`` or ``parse_record`` -> ``NAME`` and ``NAME_indices``.
+
+    Both ``[total]``, with ``NAME_offsets`` and ``NAME_indices_offsets``, int64 ``[B + 1]``: rows of
+    a CSR matrix, each in the order of its indices (int64).
+
+    Args:
+        values, indices: of a tf.train.Example the two features that hold it (as
+            ``tf.io.SparseFeature``'s ``value_key`` and ``index_key``); None of a Record, whose
+            tensors have both.
+        size: of the dense vector: an index beyond it is a bad sample. None, of a Record: whatever
+            it says itself.
+        dtype: of the values.
+    """
+    if (values is None) != (indices is None) or (values is not None and size is None):
+        raise InvalidArgumentError("sparse(values, indices, size), or of a Record sparse(size=None)")
+    if size is not None:
+        size = check.integer("size", size, 1, _INT64_MOST)
+    keys = [None if key is None else str(key) for key in (values, indices)]
+    return _Sparse(*keys, size, check.dtype_name("dtype", dtype))
+
+
+def parse_record(features=(), labels=(), field="data"):
+    """Tensors of SageMaker's ``Record`` (``recordio-protobuf``) -> arrays.
+
+    Args:
+        features, labels: key -> dtype, or (dtype, shape). A record's only tensor has the key
+            ``"values"`` in each of the two. dtypes: ``"float32"``, ``"float64"``, ``"int32"``, as
+            they are stored, and ``"bytes"``: one value, a field for later ops. A sparse tensor of
+            that shape is filled with zeros. The shape None: a dense tensor of whatever size, as
+            ``NAME`` ``[total]`` and ``NAME_offsets``, int64 ``[B + 1]``. ``sparse(size=...)``: its
+            values and their places, also of a dense one. The array of the label ``"values"`` is
+            named ``label``, others as their keys.
+    """
+    parts = []
+    for label, wanted in ((False, features), (True, labels)):
+        for key, what in dict(wanted).items():
+            part = {"key": str(key), "label": label}
+            if label and key == "values":
+                part["name"] = "label"
+            if isinstance(what, _Sparse):
+                if what.values is not None:
+                    raise InvalidArgumentError(f"parse_record: '{key}': sparse(size=None)")
+                shape = [] if what.size is None else [what.size]
+                parts.append(part | {"dtype": what.dtype, "sparse": True, "shape": shape})
+                continue
+            what = (what,) if isinstance(what, str) else tuple(what)
+            dtype, shape = (what + ((),)[len(what) - 1 :])[:2]
+            parts.append(part | {"dtype": str(dtype)} | _shape_or_ragged(shape))
+    return Op("ParseRecordOp", {"field": str(field), "features": parts})
 
 
 def tokens(length, *, stride=None, dtype="int64", vocabulary=None):

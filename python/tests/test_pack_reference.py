@@ -274,11 +274,9 @@ def sparse_rows():
     return rows
 
 
-@pytest.mark.parametrize("kind", ["csr", "libsvm"])
-def test_sparse_rows_are_read_by_sagemaker(sagemaker, tmp_path, kind):
+def pack_sparse_rows(rows, kind, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
-    rows = sparse_rows()
     for part in range(3):
         mine = rows[part * 20 : part * 20 + 20]
         labels = np.arange(part * 20, part * 20 + 20, dtype=np.float32)
@@ -294,6 +292,12 @@ def test_sparse_rows_are_read_by_sagemaker(sagemaker, tmp_path, kind):
             (source / f"{part}.txt").write_text("\n".join(lines) + "\n")
     pack(source, tmp_path / "o", "--to", "recordio-protobuf", "--shard-size", "1KB", "--format",
          "npz" if kind == "csr" else "libsvm", "--sparse-columns", "1000")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csr", "libsvm"])
+def test_sparse_rows_are_read_by_sagemaker(sagemaker, tmp_path, kind):
+    rows = sparse_rows()
+    pack_sparse_rows(rows, kind, tmp_path)
     got = sagemaker.read_records(io.BytesIO(whole(tmp_path / "o")))
     assert len(got) == len(rows)
     for number, (record, (keys, values)) in enumerate(zip(got, rows)):
@@ -301,6 +305,82 @@ def test_sparse_rows_are_read_by_sagemaker(sagemaker, tmp_path, kind):
         assert list(tensor.keys) == keys.tolist() and list(tensor.shape) == [1000]
         np.testing.assert_array_equal(np.float32(tensor.values), values)
         assert list(record.label["values"].float32_tensor.values) == [number]
+
+
+def batches_of(folder, op, **more):
+    """A catalog of RecordIO-protobuf shards, in order, through one op."""
+    fb.index(str(folder), format="recordio-protobuf")
+    loader = fb.Loader(fb.Records(str(folder)), batch_size=20, epochs=1, ops=[op], shuffle=False, **more)
+    with loader as batches:
+        return [{name: np.array(array) for name, array in batch.items()} for batch in batches]
+
+
+def test_dense_records_that_sagemaker_wrote_come_as_arrays(sagemaker, tmp_path):
+    features, labels = np.delete(table(), 2, axis=1), table()[:, 2]
+    with open(tmp_path / "a.pbr", "wb") as file:
+        sagemaker.write_numpy_to_dense_tensor(file, features, labels)
+    wanted = {"values": "float32"}
+    for shape in [4, (2, 2)]:
+        got = batches_of(tmp_path, fb.ops.parse_record({"values": ("float32", shape)}, wanted))
+        np.testing.assert_array_equal(
+            np.concatenate([b["values"] for b in got]).reshape(200, 4), features
+        )
+        np.testing.assert_array_equal(np.concatenate([b["label"] for b in got]), labels)
+    got = batches_of(tmp_path, fb.ops.parse_record({"values": ("float32", None)}))
+    np.testing.assert_array_equal(np.concatenate([b["values"] for b in got]).reshape(200, 4), features)
+    assert (got[0]["values_offsets"] == np.arange(21) * 4).all()
+    got = batches_of(tmp_path, fb.ops.parse_record({"values": fb.ops.sparse(size=4)}))
+    assert (got[0]["values_indices"] == np.arange(80) % 4).all()
+    for op, text in [
+        (fb.ops.parse_record({"values": ("float32", 5)}), "it has 4 values, and 5 are wanted"),
+        (fb.ops.parse_record({"values": ("float64", 4)}), "it holds float32, not float64"),
+        (fb.ops.parse_record({"more": ("float32", 4)}), "there is no feature 'more'"),
+        (fb.ops.parse_record(labels={"values": ("float32", 2)}), "label 'values'.* 1 values, and 2"),
+        (fb.ops.parse_record({"values": fb.ops.sparse(size=3)}), "of 4 numbers, and 3 are wanted"),
+    ]:
+        with pytest.raises(fb.DataLossError, match=text):
+            batches_of(tmp_path, op)
+
+
+def test_sparse_records_come_as_values_and_places(tmp_path):
+    rows = sparse_rows()
+    pack_sparse_rows(rows, "csr", tmp_path)
+    folder = tmp_path / "o"
+    op = fb.ops.parse_record({"values": fb.ops.sparse(size=1000)}, {"values": "float32"})
+    for number, batch in enumerate(batches_of(folder, op)):
+        mine = rows[number * 20 : number * 20 + 20]
+        begins = np.cumsum([0] + [len(keys) for keys, _ in mine])
+        np.testing.assert_array_equal(batch["values"], np.concatenate([v for _, v in mine]))
+        np.testing.assert_array_equal(batch["values_indices"], np.concatenate([k for k, _ in mine]))
+        np.testing.assert_array_equal(batch["values_indices_offsets"], begins)
+        np.testing.assert_array_equal(batch["values_offsets"], begins)
+        np.testing.assert_array_equal(batch["label"], batch["_sample"])
+    expected = np.zeros((len(rows), 1000), np.float32)
+    for row, (keys, values) in zip(expected, rows):
+        row[keys] = values
+    dense = batches_of(folder, fb.ops.parse_record({"values": ("float32", 1000)}))
+    np.testing.assert_array_equal(np.concatenate([b["values"] for b in dense]), expected)
+    with pytest.raises(fb.DataLossError, match="it is sparse: ask for it as sparse"):
+        batches_of(folder, fb.ops.parse_record({"values": ("float32", None)}))
+
+
+def test_bytes_of_records_are_fields_for_later_ops(samples, source, tmp_path):
+    pack(source, tmp_path, "--to", "recordio-protobuf", "--column", "jpg", "--column", "bin",
+         "--column", "label=cls:int")  # fmt: skip
+    ops = [
+        fb.ops.parse_record({"jpg": "bytes"}, {"values": "int32"}),
+        fb.ops.decode_image("jpg"),
+        fb.ops.resize((8, 8)),
+    ]
+    fb.index(str(tmp_path), format="recordio-protobuf")
+    keys = list(samples)
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=10, epochs=1, ops=ops) as batches:
+        for batch in batches:
+            for row, number in enumerate(batch["_sample"]):
+                fields = samples[keys[number]]
+                pixels = np.asarray(Image.open(io.BytesIO(fields["jpg"])).convert("RGB"))
+                np.testing.assert_array_equal(batch["jpg"][row], pixels)
+                assert batch["label"][row] == int(fields["cls"])
 
 
 def test_what_is_wrong_with_rows_is_told_with_the_sample(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import struct
 
@@ -209,7 +210,7 @@ def test_compressed_arrays_are_unpacked(tmp_path):
 
 
 def example(**features):
-    """tf.train.Example by hand: int64 and float lists packed, bytes as they are."""
+    """tf.train.Example by hand: int64 and float lists packed, bytes as they are, "" without kind."""
 
     def varint(n):
         n &= 2**64 - 1
@@ -226,7 +227,9 @@ def example(**features):
     for key, value in features.items():
         if isinstance(value, bytes):
             feature = message(1, message(1, value))
-        elif isinstance(value[0], float):
+        elif value == "":
+            feature = b""
+        elif value and isinstance(value[0], float):
             feature = message(2, message(1, struct.pack(f"<{len(value)}f", *value)))
         else:
             feature = message(3, message(1, b"".join(varint(n) for n in value)))
@@ -246,6 +249,109 @@ def test_features_of_examples_come_as_arrays(tmp_path):
             np.testing.assert_array_equal(batch["label"], batch["_sample"])
             np.testing.assert_array_equal(batch["box"][:, 0], batch["_sample"].astype(np.float32))
             assert (batch["more"] == 7).all() and batch["label"].shape == (16,)
+
+
+def rows_of(batch, name):
+    """The values of each sample of a ragged array."""
+    begins = batch[name + "_offsets"]
+    return [list(batch[name][a:b]) for a, b in zip(begins, begins[1:])]
+
+
+@pytest.mark.parametrize("shuffle", [fb.BlockShuffle(), True, False])
+@pytest.mark.parametrize("epochs", [1, 2])  # of two, what is parsed is kept
+def test_ragged_features_come_as_values_and_offsets(tmp_path, shuffle, epochs):
+    rng = np.random.default_rng(1)
+    lists = [[int(n) for n in rng.integers(-(2**63), 2**63, rng.integers(0, 9))] for _ in range(400)]
+    floats = [[float(n) for n in rng.integers(0, 99, rng.integers(1, 5))] for _ in range(400)]
+    records = [
+        example(label=[n], ids=lists[n] if n % 5 else "", **({"f": floats[n]} if n % 7 else {}))
+        for n in range(400)
+    ]
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord(records))
+    fb.index(str(tmp_path))
+    ops = [fb.ops.parse_example({"ids": ("int64", None), "label": "int64", "f": ("float32", None)})]
+    seen = 0
+    with fb.Loader(
+        fb.Records(str(tmp_path)), batch_size=25, epochs=epochs, ops=ops, shuffle=shuffle
+    ) as batches:
+        for batch in itertools.chain(*[batches] * epochs):
+            ids, f = rows_of(batch, "ids"), rows_of(batch, "f")
+            assert batch["ids"].dtype == np.int64 and batch["f"].dtype == np.float32
+            for row, n in enumerate(batch["_sample"]):
+                assert ids[row] == (lists[n] if n % 5 else [])
+                assert f[row] == (floats[n] if n % 7 else [])
+                seen += 1
+            np.testing.assert_array_equal(batch["label"], batch["_sample"])
+        kept = batches.metrics()["forebay_prepared_samples_total"]
+    assert (seen, kept) == (400 * epochs, 400 * (epochs - 1))
+
+
+def test_sparse_features_are_rows_of_a_csr_matrix(tmp_path):
+    rng = np.random.default_rng(2)
+    size = 1000
+    records, dense = [], np.zeros((200, 2, size), np.float32)
+    for n in range(200):
+        at = [int(i) for i in rng.permutation(size)[: n % 12]]
+        a, b = [float(i) for i in rng.integers(1, 99, len(at))], [float(i + 1) for i in at]
+        dense[n, 0, at], dense[n, 1, at] = a, b
+        records.append(example(at=at, a=a or "", b=b or ""))
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord(records))
+    fb.index(str(tmp_path))
+    ops = [
+        fb.ops.parse_example(
+            {"x": fb.ops.sparse("a", "at", size), "y": fb.ops.sparse("b", "at", size)}
+        )
+    ]
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=20, epochs=1, ops=ops) as batches:
+        for batch in batches:
+            for array, name in enumerate("xy"):
+                np.testing.assert_array_equal(
+                    batch[name + "_offsets"], batch[name + "_indices_offsets"]
+                )
+                values, places = rows_of(batch, name), rows_of(batch, name + "_indices")
+                for row, n in enumerate(batch["_sample"]):
+                    assert places[row] == sorted(places[row])
+                    made = np.zeros(size, np.float32)
+                    made[places[row]] = values[row]
+                    np.testing.assert_array_equal(made, dense[n, array])
+    with pytest.raises(fb.InvalidArgumentError, match="named twice"):
+        fb.ops.parse_example({"at": ("int64", None), "x": fb.ops.sparse("a", "at", size)})
+    with fb.Loader(
+        fb.Records(str(tmp_path)), batch_size=20, epochs=1, shuffle=False,
+        ops=[fb.ops.parse_example({"x": fb.ops.sparse("a", "at", 500)})],
+    ) as batches:  # fmt: skip
+        with pytest.raises(fb.DataLossError, match="feature 'a'.*an index of .* in a sparse vector of 500"):
+            list(batches)
+
+
+def test_a_ragged_feature_of_another_kind_is_a_bad_sample(tmp_path):
+    records = [example(ids=[1.5] if n == 7 else [n]) for n in range(20)]
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord(records))
+    fb.index(str(tmp_path))
+    ops = [fb.ops.parse_example({"ids": ("int64", None)})]
+    loader = lambda **more: fb.Loader(  # noqa: E731
+        fb.Records(str(tmp_path)), batch_size=20, epochs=1, ops=ops, shuffle=False, **more
+    )
+    with loader() as batches:
+        with pytest.raises(fb.DataLossError, match="sample 7 .*'ids' holds floats, not integers"):
+            list(batches)
+    with loader(on_bad_sample=fb.skip(1)) as batches:
+        (batch,) = batches
+        rows = rows_of(batch, "ids")
+        assert [row[0] for n, row in enumerate(rows) if n != 7] == [n for n in range(20) if n != 7]
+        assert len(rows[7]) == 1 and rows[7][0] != 7
+
+
+def test_lists_of_json_lines_come_as_values_and_offsets(tmp_path):
+    lines = [json.dumps({"n": n, "ids": list(range(n % 6)), "w": [n / 2] * (n % 3)}) for n in range(90)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    fb.index(str(tmp_path))
+    ops = [fb.ops.parse_json(n="/n", ids=("/ids", "int64", None), w=("/w", "float64", None))]
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=30, epochs=1, ops=ops) as batches:
+        for batch in batches:
+            ids, w = rows_of(batch, "ids"), rows_of(batch, "w")
+            for row, n in enumerate(batch["n"]):
+                assert ids[row] == list(range(n % 6)) and w[row] == [n / 2] * (n % 3)
 
 
 def test_a_flipped_byte_is_a_bad_sample_with_its_place(tmp_path):

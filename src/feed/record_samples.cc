@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 #include <list>
@@ -12,6 +13,9 @@
 
 #include "base/assert.h"
 #include "feed/batch_layout.h"
+#include "feed/byte_arena.h"
+#include "feed/late_rows.h"
+#include "ops/dtype.h"
 
 namespace forebay::feed {
 namespace {
@@ -56,6 +60,27 @@ struct RecordSamples::Chunk {
   std::vector<uint64_t> used_bytes;  // of each, what is needed
   std::vector<Extent> extents;
   bool Holds(uint64_t sample) const { return sample - first < records.size(); }
+};
+
+// What rows took whose sizes only decoding tells. Thread-safe.
+class RecordSamples::LateSizes {
+ public:
+  // `guess`: of a row, until enough have been seen.
+  explicit LateSizes(uint64_t guess) : guess_(guess) {}
+  void Add(uint64_t rows, uint64_t bytes) {
+    bytes_ += bytes;
+    rows_ += rows;
+  }
+  uint64_t guess() const { return guess_; }
+  uint64_t Mean() const {
+    constexpr uint64_t kEnough = 256;
+    const uint64_t rows = rows_;
+    return rows < kEnough ? guess_ : bytes_ / rows + 1;
+  }
+
+ private:
+  const uint64_t guess_;
+  std::atomic<uint64_t> rows_ = 0, bytes_ = 0;
 };
 
 // The chunks used last.
@@ -103,6 +128,11 @@ class RecordSamples::Decoder : public SampleDecoder {
                 size_t* bad_row) override {
     const auto& records = static_cast<const Rows*>(plan.detail.get())->rows;
     const size_t first = plan.units[unit].first_row;
+    late_bytes_ = 0;
+    if (samples_.late_) {
+      arena_ = std::make_shared<ByteArena>();
+      rows[0].late->Keep(arena_);
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowRecord& record = records[first + i];
       const Status status = DecodeRow(record, bytes, rows[i]);
@@ -110,6 +140,7 @@ class RecordSamples::Decoder : public SampleDecoder {
       *bad_row = i;
       return Explain(*record.record, status);
     }
+    if (samples_.late_) samples_.late_sizes_->Add(rows.size(), late_bytes_);
     return {};
   }
 
@@ -143,9 +174,41 @@ class RecordSamples::Decoder : public SampleDecoder {
   };
 
   Status DecodeRow(const RowRecord& of_row, const UnitBytes& bytes, const RowTarget& row) {
-    const size_t arrays = samples_.chain_->outputs().size();
+    FB_RETURN_IF_ERROR(SetOutputs(*of_row.record, row));
+    FB_RETURN_IF_ERROR(RunRow(of_row, bytes, row));
+    if (samples_.late_) HandLate(row);
+    return {};
+  }
+
+  // Where the arrays go. What differs in size goes into the arena where the batch has no place for
+  // it yet: raw fields, whose sizes are known, at once.
+  Status SetOutputs(const catalog::RecordEntry& record, const RowTarget& row) {
+    const std::vector<ops::OutputArray>& arrays = samples_.chain_->outputs();
     outputs_.clear();
-    for (size_t i = 0; i < arrays; ++i) outputs_.push_back(row.array(i));
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (!samples_.late_ || !samples_.arrays_[i].ragged()) {
+        outputs_.push_back(row.array(i));
+      } else if (arrays[i].raw_of < 0) {
+        outputs_.emplace_back();
+      } else {
+        FB_ASSIGN_OR_RETURN(const uint64_t size, samples_.RawBytesOf(record, arrays[i]));
+        outputs_.push_back(arena_->Take(size));
+      }
+    }
+    return {};
+  }
+
+  void HandLate(const RowTarget& row) {
+    for (size_t i = 0, ragged = 0; i < outputs_.size(); ++i) {
+      if (!samples_.arrays_[i].ragged()) continue;
+      ByteView value = outputs_[i];
+      if (samples_.chain_->outputs()[i].late) value = arena_->Copy(worker_->Late(i));
+      late_bytes_ += value.size();
+      row.late->Set(row.row, ragged++, value);
+    }
+  }
+
+  Status RunRow(const RowRecord& of_row, const UnitBytes& bytes, const RowTarget& row) {
     // It may be there by now though it was not when the row was planned.
     const auto kept = of_row.kept ? of_row.kept : samples_.kept_->Find(of_row.sample);
     if (kept) return worker_->RunKept(row.identity, *kept, outputs_);
@@ -196,6 +259,8 @@ class RecordSamples::Decoder : public SampleDecoder {
   std::vector<MutableBytes> outputs_;
   std::vector<MutableBytes> places_;  // of fields_->fields(): the output that each is, if any
   std::vector<std::byte> kept_;
+  std::shared_ptr<ByteArena> arena_;  // of the unit's late values
+  uint64_t late_bytes_ = 0;           // of the unit
 };
 
 RecordSamples::RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
@@ -252,9 +317,15 @@ Status RecordSamples::Choose(const std::vector<std::string>& columns) {
 
 Status RecordSamples::SetArrays() {
   const std::vector<ops::OutputArray>& outputs = chain_->outputs();
+  uint64_t values = 0;
   for (const ops::OutputArray& output : outputs) {
     SampleArray array{
         .name = output.name, .dtype = output.dtype, .shape = output.shape, .bytes = output.bytes};
+    if (output.late) {
+      array.offsets = output.name + "_offsets";
+      values = std::max<uint64_t>(values, static_cast<uint64_t>(ops::BytesOf(output.dtype)));
+      late_ = true;
+    }
     if (output.raw_of >= 0) {
       array.dtype = "uint8";
       array.offsets = output.name + "_offsets";
@@ -266,6 +337,10 @@ Status RecordSamples::SetArrays() {
     arrays_.push_back(std::move(array));
   }
   if (arrays_.empty()) return Bad("the ops leave no array");
+  // At worst a value of each byte.
+  late_sizes_ = std::make_unique<LateSizes>(
+      (catalog_->count() == 0 ? 0 : catalog_->total_bytes() / catalog_->count() + 1) *
+      std::max<uint64_t>(values, 1));
   return {};
 }
 
@@ -286,15 +361,23 @@ std::vector<Extent> RecordSamples::ExtentsOf(const catalog::RecordEntry& record,
 }
 
 // A row's raw fields have the sizes that the catalog says.
+Result<uint64_t> RecordSamples::RawBytesOf(const catalog::RecordEntry& record,
+                                           const ops::OutputArray& output) const {
+  const size_t field = columns_[static_cast<size_t>(output.raw_of)];
+  const auto bytes = fields_->BytesOf(record, field);
+  if (bytes) return *bytes;
+  return Status(Code::kDataLoss, fmt::format("it has no '{}'", fields_->fields()[field].name));
+}
+
+// Where only decoding tells some of them, the batch is laid out afterwards.
 Status RecordSamples::AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const {
   for (const ops::OutputArray& output : chain_->outputs()) {
-    if (output.raw_of < 0) continue;
-    const size_t field = columns_[static_cast<size_t>(output.raw_of)];
-    const auto bytes = fields_->BytesOf(record, field);
-    if (!bytes) {
-      return Status(Code::kDataLoss, fmt::format("it has no '{}'", fields_->fields()[field].name));
+    if (output.raw_of < 0 && !output.late) continue;
+    uint64_t bytes = 0;
+    if (!late_) {
+      FB_ASSIGN_OR_RETURN(bytes, RawBytesOf(record, output));
     }
-    plan.ragged_bytes.push_back(*bytes);
+    plan.ragged_bytes.push_back(bytes);
   }
   return {};
 }
@@ -472,12 +555,15 @@ uint64_t RecordSamples::prepared_bytes() const {
   constexpr uint64_t kPixelsOfBytes = 6;  // of a photograph's, about
   constexpr uint64_t kBeside = 256;       // of each sample: its place, the sizes of its arrays
   uint64_t bytes = kBeside * catalog_->count();
-  if (chain_->decodes_images()) return bytes + kPixelsOfBytes * catalog_->total_bytes();
+  if (chain_->decodes_images()) {
+    return bytes + (kPixelsOfBytes + (late_ ? sizeof(int64_t) : 0)) * catalog_->total_bytes();
+  }
   bool as_they_are = false;
   for (const ops::OutputArray& output : chain_->outputs()) {
     bytes += output.bytes * catalog_->count();
     as_they_are = as_they_are || output.raw_of >= 0;
   }
+  if (late_) return bytes + late_sizes_->guess() * catalog_->count();
   return bytes + (as_they_are ? catalog_->total_bytes() : 0);
 }
 
@@ -496,7 +582,12 @@ uint64_t RecordSamples::OutputBytesMax(uint64_t rows) const {
     bytes += array.bytes * rows + BatchLayout::kAlign;
     ragged = ragged || array.ragged();
   }
+  if (late_) return bytes + late_sizes_->guess() * rows;
   return bytes + (ragged ? catalog_->LargestBytes(rows) : 0);
+}
+
+uint64_t RecordSamples::LateBytes(uint64_t rows) const {
+  return late_ ? late_sizes_->Mean() * rows : 0;
 }
 
 }  // namespace forebay::feed

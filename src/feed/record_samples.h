@@ -48,6 +48,8 @@ class RecordSamples : public Dataset {
   order::BlockTable BlocksOf(uint64_t samples) const override;
   uint64_t raw_bytes_max() const override;
   uint64_t OutputBytesMax(uint64_t rows) const override;
+  bool sizes_late() const override { return late_; }
+  uint64_t LateBytes(uint64_t rows) const override;
   bool plans_wait() const override { return catalog_->reads(); }
   void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
   // Of a piece that neighbours are read in, about; 0: they are not.
@@ -59,6 +61,7 @@ class RecordSamples : public Dataset {
 
  private:
   class Decoder;
+  class LateSizes;
   struct Chunk;
   class Chunks;
   struct RowRecord;
@@ -70,6 +73,8 @@ class RecordSamples : public Dataset {
   Result<std::shared_ptr<const Chunk>> ChunkOf(uint64_t sample) const;
   static std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record,
                                        std::vector<ByteRange> ranges, uint64_t gap_bytes);
+  Result<uint64_t> RawBytesOf(const catalog::RecordEntry& record,
+                              const ops::OutputArray& output) const;
   Status AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const;
   static DecodeUnit UnitOf(const Extent& extent, size_t number, SamplePlan& plan);
   Result<SamplePlan> PlanOfChunks(std::span<const uint64_t> samples, size_t* bad_row) const;
@@ -80,6 +85,8 @@ class RecordSamples : public Dataset {
   std::shared_ptr<const ops::Chain> chain_;
   std::vector<bool> needed_;  // of fields_->fields()
   std::vector<SampleArray> arrays_;
+  bool late_ = false;  // some array is of as many values as only decoding tells
+  std::unique_ptr<LateSizes> late_sizes_;
   std::vector<std::string> left_out_;
   uint64_t chunk_samples_ = 1;
   std::unique_ptr<Chunks> chunks_;

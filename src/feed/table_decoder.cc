@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "feed/batch_layout.h"
+#include "feed/byte_arena.h"
 #include "feed/late_rows.h"
 #include "feed/table_rows.h"
 
@@ -83,9 +84,11 @@ class TableSamples::Decoder : public SampleDecoder {
     FB_RETURN_IF_ERROR(OpenPieces(rows, first, targets.size(), bytes, bad_row));
     const Wanted wanted{pieces_, rows.parts, std::span(rows.part_of).subspan(first, targets.size()),
                         std::span(rows.samples).subspan(first, targets.size()), rows.follow};
+    if (samples_.late_) arena_ = std::make_shared<ByteArena>();
     Status status = Deliver(wanted, targets, bad_row);
     if (samples_.late_) {
       for (auto& piece : pieces_) targets[0].late->Keep(std::move(piece));
+      targets[0].late->Keep(std::move(arena_));
     }
     pieces_.clear();  // whoever is idle holds none
     return status;
@@ -284,9 +287,20 @@ class TableSamples::Decoder : public SampleDecoder {
       const RowTarget target = targets[i];
       SetOutputs(target);
       FB_RETURN_IF_ERROR(worker_->Run(target.identity, fields_, outputs_));
+      if (samples_.late_) HandLate(target);
     }
     *bad_row = 0;
     return {};
+  }
+
+  // What ops made of as many values as there are. The worker's next row takes their place.
+  void HandLate(const RowTarget& target) {
+    const std::vector<ops::OutputArray>& outputs = samples_.chain_->outputs();
+    size_t ragged = 0;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      if (outputs[k].late) target.late->Set(target.row, ragged, arena_->Copy(worker_->Late(k)));
+      ragged += samples_.arrays_[k].ragged() ? 1 : 0;
+    }
   }
 
   // The chain copies what it leaves alone; that is taken from where it lies instead.
@@ -301,6 +315,11 @@ class TableSamples::Decoder : public SampleDecoder {
     size_t at = 0;
     size_t ragged = 0;
     for (size_t k = 0; k < outputs.size(); ++k) {
+      if (outputs[k].late) {
+        outputs_.emplace_back();
+        ++ragged;
+        continue;
+      }
       if (outputs[k].raw_of < 0) {
         outputs_.push_back(target.array(k));
         continue;
@@ -330,6 +349,7 @@ class TableSamples::Decoder : public SampleDecoder {
   std::vector<ByteView> fields_;  // of the chain
   std::vector<MutableBytes> outputs_;
   std::vector<std::byte> unused_;
+  std::shared_ptr<ByteArena> arena_;  // of the unit's late values
 };
 
 Result<std::unique_ptr<SampleDecoder>> TableSamples::MakeDecoder() const {

@@ -130,6 +130,10 @@ Status TableSamples::SetArrays(bool plain) {
   for (const ops::OutputArray& output : outputs) {
     SampleArray array{
         .name = output.name, .dtype = output.dtype, .shape = output.shape, .bytes = output.bytes};
+    if (output.late) {
+      array.offsets = output.name + "_offsets";
+      late_ = true;
+    }
     if (output.raw_of >= 0) {
       const Leaf& leaf = leaves_[inputs_[static_cast<size_t>(output.raw_of)].leaf];
       array.dtype = leaf.dtype.empty() ? "uint8" : leaf.dtype;

@@ -20,7 +20,10 @@ Status InField(Status status, const std::string& field) {
 class ProgramWorker : public Worker {
  public:
   explicit ProgramWorker(std::shared_ptr<const Program> program)
-      : program_(std::move(program)), fields_(program_->fields) {}
+      : program_(std::move(program)),
+        fields_(program_->fields),
+        late_(program_->outputs.size()),
+        ragged_(program_->parsers.size()) {}
 
   Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
              std::span<const MutableBytes> out) override {
@@ -33,7 +36,10 @@ class ProgramWorker : public Worker {
     return {};
   }
 
-  // Of each output that is no image its size and its bytes, then the images.
+  ByteView Late(size_t output) const override { return late_[output]; }
+
+  // Of each output that is neither image nor late its size and its bytes, then of the late ones,
+  // then the images.
   Status Keep(std::span<const ByteView> fields, std::vector<std::byte>* kept) override {
     kept->clear();
     std::vector<size_t> at;
@@ -51,6 +57,13 @@ class ProgramWorker : public Worker {
       out.push_back(MutableBytes(*kept).subspan(begin, bytes));
     }
     FB_RETURN_IF_ERROR(RunPlain(fields, out));
+    for (size_t i = 0; i < late_.size(); ++i) {
+      if (!program_->outputs[i].late) continue;
+      const uint64_t bytes = late_[i].size();
+      const auto head = std::as_bytes(std::span(&bytes, 1));
+      kept->insert(kept->end(), head.begin(), head.end());
+      kept->insert(kept->end(), late_[i].begin(), late_[i].end());
+    }
     for (const ImageStep& step : program_->images) {
       FB_RETURN_IF_ERROR(InField(images_.Keep(step.plan, fields_[step.source], kept), step.field));
       damaged_ += images_.damaged() ? 1 : 0;
@@ -61,15 +74,16 @@ class ProgramWorker : public Worker {
   Status RunKept(const SampleIdentity& sample, ByteView kept,
                  std::span<const MutableBytes> out) override {
     FB_ASSERT(out.size() == program_->outputs.size());
+    ByteView bytes;
     for (size_t i = 0; i < out.size(); ++i) {
-      const bool image = IsImage(i);
-      uint64_t bytes = 0;
-      if (kept.size() < sizeof(bytes)) return NotKept();
-      std::memcpy(&bytes, kept.data(), sizeof(bytes));
-      kept = kept.subspan(sizeof(bytes));
-      if (bytes > kept.size() || bytes != (image ? 0 : out[i].size())) return NotKept();
-      if (bytes > 0) std::memcpy(out[i].data(), kept.data(), bytes);
-      kept = kept.subspan(bytes);
+      const bool nothing = IsImage(i) || program_->outputs[i].late;
+      if (!TakeKept(&kept, &bytes) || bytes.size() != (nothing ? 0 : out[i].size())) {
+        return NotKept();
+      }
+      if (!bytes.empty()) std::memcpy(out[i].data(), bytes.data(), bytes.size());
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (program_->outputs[i].late && !TakeKept(&kept, &late_[i])) return NotKept();
     }
     for (const ImageStep& step : program_->images) {
       FB_RETURN_IF_ERROR(
@@ -83,6 +97,17 @@ class ProgramWorker : public Worker {
  private:
   static Status NotKept() {
     return Status(Code::kDataLoss, "what was kept of the sample is not that");
+  }
+
+  // A size, and as many bytes.
+  static bool TakeKept(ByteView* kept, ByteView* bytes) {
+    uint64_t size = 0;
+    if (kept->size() < sizeof(size)) return false;
+    std::memcpy(&size, kept->data(), sizeof(size));
+    if (size > kept->size() - sizeof(size)) return false;
+    *bytes = kept->subspan(sizeof(size), size);
+    *kept = kept->subspan(sizeof(size) + size);
+    return true;
   }
 
   bool IsImage(size_t output) const {
@@ -100,8 +125,9 @@ class ProgramWorker : public Worker {
     FB_ASSERT(fields.size() == program_->needed.size() && out.size() == program_->outputs.size());
     std::ranges::copy(fields, fields_.begin());
     for (const CopyStep& step : program_->copies) FB_RETURN_IF_ERROR(Copy(step, out));
-    for (const ParseStep& step : program_->parsers) {
-      FB_RETURN_IF_ERROR(InField(Parse(step, out), step.field));
+    for (size_t i = 0; i < program_->parsers.size(); ++i) {
+      const ParseStep& step = program_->parsers[i];
+      FB_RETURN_IF_ERROR(InField(Parse(step, out, ragged_[i]), step.field));
     }
     return {};
   }
@@ -118,15 +144,20 @@ class ProgramWorker : public Worker {
     return {};
   }
 
-  Status Parse(const ParseStep& step, std::span<const MutableBytes> out) {
+  Status Parse(const ParseStep& step, std::span<const MutableBytes> out,
+               std::vector<std::vector<std::byte>>& ragged) {
     arrays_.clear();
     for (const int64_t output : step.outputs) {
       arrays_.push_back(output < 0 ? MutableBytes() : out[static_cast<size_t>(output)]);
     }
     made_.assign(step.fields.size(), ByteView());
-    FB_RETURN_IF_ERROR(step.parser->Parse(fields_[step.source], arrays_, made_));
+    ragged.resize(step.fields.size());
+    FB_RETURN_IF_ERROR(step.parser->Parse(fields_[step.source], {arrays_, made_, ragged}));
     for (size_t i = 0; i < made_.size(); ++i) {
       if (step.fields[i] >= 0) fields_[static_cast<size_t>(step.fields[i])] = made_[i];
+      if (step.outputs[i] < 0) continue;
+      const auto output = static_cast<size_t>(step.outputs[i]);
+      if (program_->outputs[output].late) late_[output] = ragged[i];
     }
     return {};
   }
@@ -135,6 +166,9 @@ class ProgramWorker : public Worker {
   std::vector<ByteView> fields_;
   std::vector<MutableBytes> arrays_;  // scratch
   std::vector<ByteView> made_;        // scratch
+  std::vector<ByteView> late_;        // of each output
+  // Of each parser and its results, the values of those that are of as many as there are.
+  std::vector<std::vector<std::vector<std::byte>>> ragged_;
   ImageRunner images_;
   uint64_t damaged_ = 0;
 };

@@ -28,8 +28,9 @@ struct OutputArray {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
-  uint64_t bytes = 0;   // of a sample; of a raw field 0
+  uint64_t bytes = 0;   // of a sample; of a raw field and of a late array 0
   int64_t raw_of = -1;  // >= 0: the bytes of this input field, as they are
+  bool late = false;    // of as many values as a sample has: only the run tells
 };
 
 // Whose random numbers: see RandomPlace.
@@ -45,9 +46,9 @@ class Worker {
  public:
   virtual ~Worker() = default;
   // `fields`: one per input field, contiguous; `out`: one per output array, of its size (of a raw
-  // one: of the field's, which may lie there already). A pure function of its arguments. Errors:
-  // kDataLoss (damaged bytes, with the field's name), kInvalidArgument (an image that the chain's
-  // shapes do not fit).
+  // one: of the field's, which may lie there already; of a late one 0, see Late). A pure function
+  // of its arguments. Errors: kDataLoss (damaged bytes, with the field's name), kInvalidArgument
+  // (an image that the chain's shapes do not fit).
   virtual Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
                      std::span<const MutableBytes> out) = 0;
   // Run in two steps, of which the first is the same for every epoch: images are decoded and gone
@@ -57,6 +58,9 @@ class Worker {
   virtual Status Keep(std::span<const ByteView> fields, std::vector<std::byte>* kept) = 0;
   virtual Status RunKept(const SampleIdentity& sample, ByteView kept,
                          std::span<const MutableBytes> out) = 0;
+  // A late output of the last run that went well, until the next one; after RunKept also no longer
+  // than `kept`.
+  virtual ByteView Late(size_t output) const = 0;
   // How many images so far had damage that was decoded past, as PIL does without a word.
   virtual uint64_t damaged_images() const = 0;
 };

@@ -170,6 +170,46 @@ TEST(Chain, what_was_kept_of_a_sample_gives_the_same_in_every_epoch) {
   }
 }
 
+// Their sizes are the sample's own, so that only a run tells them.
+TEST(Chain, late_arrays_are_the_same_when_they_were_kept) {
+  const auto chain = Chain::Compile(
+      {{"jpg"}, {"json"}, {"txt"}},
+      {DecodeImageOp{}, CenterCropOp{8, 8}, RandomHorizontalFlipOp{},
+       ParseJsonOp{"json",
+                   {{.pointer = "/a", .name = "a", .ragged = true},
+                    {.pointer = "/n", .name = "n", .dtype = "float32"},
+                    {.pointer = "/b", .name = "b", .dtype = "bool", .ragged = true}}},
+       SelectOp{{"b", "jpg", "n", "a", "txt"}}});
+  ASSERT_TRUE(chain.ok()) << chain.status().ToString();
+  std::vector<bool> late;
+  for (const OutputArray& output : (*chain)->outputs()) late.push_back(output.late);
+  EXPECT_EQ(late, (std::vector<bool>{true, false, false, true, false}));
+  const auto worker = (*chain)->MakeWorker();
+  const auto other = (*chain)->MakeWorker();
+  for (const std::string a : {"1, 2, 3", "", "4"}) {
+    const std::vector<std::string> fields = {EncodeJpeg(MakePicture(20, 10, 3, 1)),
+                                             R"({"n": 2, "b": [true, false], "a": [)" + a + "]}",
+                                             "text"};
+    Arrays arrays;
+    const auto out = PlacesOf(**chain, Views(fields), &arrays);
+    ASSERT_TRUE(worker->Run({.sample = 9}, Views(fields), out).ok());
+    const Arrays once = arrays;
+    const std::string of_a(AsText(worker->Late(3))), of_b(AsText(worker->Late(0)));
+    EXPECT_EQ(of_a.size(), a.empty() ? 0U : a.size() / 3 * 8 + 8);
+    EXPECT_EQ(of_b, std::string("\1\0", 2));
+    std::vector<std::byte> kept;
+    ASSERT_TRUE(worker->Keep(Views(fields), &kept).ok());
+    for (auto& [name, array] : arrays) array.assign(array.size(), '?');
+    ASSERT_TRUE(other->RunKept({.sample = 9}, kept, out).ok());
+    EXPECT_EQ(arrays, once);
+    EXPECT_EQ(AsText(other->Late(3)), of_a);
+    EXPECT_EQ(AsText(other->Late(0)), of_b);
+    for (size_t size = 0; size < kept.size(); ++size) {
+      EXPECT_EQ(other->RunKept({}, ByteView(kept).first(size), out).code(), Code::kDataLoss);
+    }
+  }
+}
+
 TEST(Chain, only_what_changes_the_kept_value_changes_its_signature) {
   const auto signature = [](const std::vector<Op>& ops) {
     return (*Chain::Compile({{"jpg"}, {"cls"}}, ops))->kept_as();

@@ -28,6 +28,7 @@ struct Slot {
   std::string dtype;
   std::vector<int64_t> shape;
   std::string elements = {};
+  bool ragged = false;  // of a parser's: as many values as there are
 };
 
 class Compiler {
@@ -110,6 +111,9 @@ Status Compiler::Add(const Op& op) {
   if (const auto* parse = std::get_if<ParseExampleOp>(&op)) {
     return AddParser(op, parse->field, MakeExampleParser(*parse));
   }
+  if (const auto* parse = std::get_if<ParseRecordOp>(&op)) {
+    return AddParser(op, parse->field, MakeRecordParser(*parse));
+  }
   if (const auto* tokens = std::get_if<TokensOp>(&op)) return AddTokens(op, *tokens);
   if (const auto* packed = std::get_if<PackTokensOp>(&op)) return AddTokens(op, *packed);
   return AddImageOp(op);
@@ -155,7 +159,8 @@ Status Compiler::AddParser(const Op& op, const std::string& field,
                    .source = bytes ? program_.fields : program_.parsers.size(),
                    .result = i,
                    .dtype = bytes ? "" : result.dtype,
-                   .shape = result.shape});
+                   .shape = result.shape,
+                   .ragged = result.ragged});
     if (bytes) ++program_.fields;
   }
   program_.parsers.push_back(std::move(step));
@@ -238,7 +243,7 @@ Status Compiler::EmitSlot(const Slot& slot) {
   switch (slot.kind) {
     case Slot::Kind::kBytes:
       if (slot.source >= inputs_) {
-        return Bad("bytes of a tf.Example, which differ in size: decode them, or select without");
+        return Bad("bytes within a record, which differ in size: decode them, or select without");
       }
       output.raw_of = static_cast<int64_t>(slot.source);
       program_.copies.push_back({slot.source, index, slot.name});
@@ -248,6 +253,7 @@ Status Compiler::EmitSlot(const Slot& slot) {
       break;
     case Slot::Kind::kParsed:
       program_.parsers[slot.source].outputs[slot.result] = static_cast<int64_t>(index);
+      output.late = slot.ragged;
       break;
     case Slot::Kind::kImage: {
       ImageStep& image = program_.images[slot.source];
@@ -258,7 +264,7 @@ Status Compiler::EmitSlot(const Slot& slot) {
       break;
     }
   }
-  if (output.raw_of < 0) output.bytes = BytesOf(output.dtype, output.shape);
+  if (output.raw_of < 0 && !output.late) output.bytes = BytesOf(output.dtype, output.shape);
   program_.outputs.push_back(std::move(output));
   return {};
 }

@@ -35,6 +35,10 @@ std::string List(const Range& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
+std::string ShapeText(bool ragged, const std::vector<int64_t>& shape) {
+  return ragged ? "ragged" : List(shape);
+}
+
 struct Describer {
   std::string operator()(const DecodeImageOp& op) const {
     return fmt::format(
@@ -77,7 +81,7 @@ struct Describer {
     std::string fields;
     for (const JsonField& field : op.fields) {
       fields += fmt::format("{}{} -> {} ({} {})", fields.empty() ? "" : ", ", field.pointer,
-                            field.name, field.dtype, List(field.shape));
+                            field.name, field.dtype, ShapeText(field.ragged, field.shape));
     }
     return fmt::format("parse_json(field={}, fields=[{}])", op.field, fields);
   }
@@ -86,12 +90,26 @@ struct Describer {
     for (const ExampleFeature& feature : op.features) {
       features += fmt::format(
           "{}{} -> {} ({} {}{})", features.empty() ? "" : ", ", feature.key,
-          feature.name.empty() ? feature.key : feature.name, feature.dtype, List(feature.shape),
+          feature.name.empty() ? feature.key : feature.name, feature.dtype,
+          feature.indices.empty()
+              ? ShapeText(feature.ragged, feature.shape)
+              : fmt::format("sparse of {} at {}", feature.size, feature.indices),
           feature.has_default || feature.pad
               ? fmt::format(", {}={}", feature.pad ? "pad" : "default", feature.default_value)
               : "");
     }
     return fmt::format("parse_example(field={}, features=[{}])", op.field, features);
+  }
+  std::string operator()(const ParseRecordOp& op) const {
+    std::string features;
+    for (const RecordFeature& feature : op.features) {
+      features +=
+          fmt::format("{}{} {} -> {} ({} {}{})", features.empty() ? "" : ", ",
+                      feature.label ? "label" : "feature", feature.key,
+                      feature.name.empty() ? feature.key : feature.name, feature.dtype,
+                      feature.sparse ? "sparse " : "", ShapeText(feature.ragged, feature.shape));
+    }
+    return fmt::format("parse_record(field={}, features=[{}])", op.field, features);
   }
   std::string operator()(const TokensOp& op) const {
     return fmt::format("tokens(length={}, stride={}, dtype={}, vocabulary={})", op.length,
@@ -230,6 +248,9 @@ struct Validator {
       FB_RETURN_IF_ERROR(
           CheckChoice(kOp, "dtype", field.dtype, {"int64", "float32", "float64", "bool"}));
       FB_RETURN_IF_ERROR(CheckShape(kOp, field.shape));
+      if (field.ragged && !field.shape.empty()) {
+        return Bad(fmt::format("parse_json: '{}' is ragged, and has no shape", field.name));
+      }
       if (!field.pointer.empty() && field.pointer.front() != '/') {
         return Bad(
             fmt::format("parse_json: the pointer '{}' does not begin with /", field.pointer));
@@ -248,6 +269,12 @@ struct Validator {
       }
       FB_RETURN_IF_ERROR(CheckFeature(feature));
     }
+    for (const ExampleFeature& feature : op.features) {
+      if (!feature.indices.empty() && keys.contains(feature.indices)) {
+        return Bad(fmt::format("parse_example: the feature '{}' is named twice, once as indices",
+                               feature.indices));
+      }
+    }
     return {};
   }
   static Status CheckFeature(const ExampleFeature& feature) {
@@ -262,12 +289,43 @@ struct Validator {
                       "default",
                       feature.key));
     }
+    const bool sparse = !feature.indices.empty();
+    if ((feature.ragged || sparse) &&
+        (feature.dtype == "bytes" || !feature.shape.empty() || filled)) {
+      return Bad(
+          fmt::format("parse_example: the feature '{}' is ragged or sparse, of int64 or float32, "
+                      "and has neither shape nor default",
+                      feature.key));
+    }
+    if (sparse && feature.size < 1) {
+      return Bad(fmt::format("parse_example: the size {} of '{}'", feature.size, feature.key));
+    }
     const double value = feature.default_value;
     constexpr double kExact = 9007199254740992.0;  // 2^53: a double holds every integer up to here
     if (filled && feature.dtype == "int64" &&
         !(std::trunc(value) == value && std::fabs(value) <= kExact)) {
       return Bad(
           fmt::format("parse_example: the default {} of '{}' is no integer", value, feature.key));
+    }
+    return {};
+  }
+  Status operator()(const ParseRecordOp& op) const {
+    constexpr std::string_view kOp = "parse_record";
+    FB_RETURN_IF_ERROR(CheckField(kOp, op.field));
+    if (op.features.empty()) return Bad("parse_record: features and labels are empty");
+    for (const RecordFeature& feature : op.features) {
+      FB_RETURN_IF_ERROR(CheckField(kOp, feature.key));
+      FB_RETURN_IF_ERROR(
+          CheckChoice(kOp, "dtype", feature.dtype, {"float32", "float64", "int32", "bytes"}));
+      FB_RETURN_IF_ERROR(CheckShape(kOp, feature.shape));
+      const bool bytes = feature.dtype == "bytes";
+      if ((feature.ragged && (feature.sparse || bytes || !feature.shape.empty())) ||
+          (bytes && (feature.sparse || !feature.shape.empty()))) {
+        return Bad(
+            fmt::format("parse_record: '{}' is ragged without a shape, or sparse, or bytes, "
+                        "not several of these",
+                        feature.key));
+      }
     }
     return {};
   }

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "ops/dtype.h"
 #include "ops/parser.h"
+#include "ops/sparse.h"
 #include "ops/wire.h"
 
 namespace forebay::ops {
@@ -71,6 +72,17 @@ struct Feature {
   bool has_default = false;
   bool pad = false;
   double default_value = 0;
+  bool ragged = false;
+  size_t result = 0;
+  std::vector<size_t> copies = {};  // further results that are the same: of shared indices
+};
+
+// A vector of which two ragged results are the values and their places.
+struct Sparse {
+  std::string key;  // of the values
+  size_t values = 0, indices = 0;
+  uint64_t size = 0;
+  uint64_t value_size = 0;  // bytes
 };
 
 // What has been found of it so far.
@@ -78,6 +90,13 @@ struct Found {
   Kind kind = Kind::kNone;
   uint64_t count = 0;
 };
+
+constexpr uint64_t kRaggedMost = uint64_t{1} << 27;  // values of a feature: 1 GiB of integers
+
+Status OtherKind(const Feature& feature, const Found& found) {
+  return Status(Code::kDataLoss, fmt::format("the feature '{}' holds {}, not {}", feature.key,
+                                             NameOf(found.kind), NameOf(feature.kind)));
+}
 
 Status Damaged() {
   return Status(Code::kDataLoss, "no tf.train.Example: its bytes are damaged or cut short");
@@ -87,20 +106,20 @@ class ExampleParser : public Parser {
  public:
   explicit ExampleParser(const ParseExampleOp& op);
   const std::vector<Parsed>& results() const override { return results_; }
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView> fields) const override;
+  Status Parse(ByteView field, const ParserOut& out) const override;
 
  private:
   static constexpr size_t kNoFeature = ~size_t{0};
 
   struct Run {
-    std::span<const MutableBytes> arrays;
-    std::span<ByteView> fields;
+    const ParserOut& out;
     std::span<Found> found;
     size_t next = 0;  // the feature that may come now: most writers keep to one order
   };
 
   size_t Find(ByteView key, size_t likely) const;
+  void AddIndices(const ExampleFeature& wanted, const std::string& name);
+  void Reset(size_t index, const Run& run) const;
   Status ParseFeatures(ByteView message, Run& run) const;
   Status ParseEntry(ByteView message, Run& run) const;
   Status ParseFeature(size_t index, ByteView message, const Run& run) const;
@@ -109,11 +128,13 @@ class ExampleParser : public Parser {
   void AddFloats(size_t index, ByteView values, const Run& run) const;
   void AddBytes(size_t index, ByteView value, const Run& run) const;
   Status Finish(size_t index, const Run& run) const;
+  Status FinishRagged(size_t index, const Run& run) const;
   // What comes after the first `done` values.
   static void Fill(const Feature& feature, uint64_t done, MutableBytes to);
 
   std::vector<Parsed> results_;
   std::vector<Feature> features_;
+  std::vector<Sparse> sparse_;
   // Open addressing, a power of two: 1 + the feature's index, 0 where there is none.
   std::vector<uint32_t> table_;
 };
@@ -128,14 +149,17 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
                        .kind = kind,
                        .has_default = wanted.has_default,
                        .pad = wanted.pad,
-                       .default_value = wanted.default_value};
+                       .default_value = wanted.default_value,
+                       .ragged = wanted.ragged || !wanted.indices.empty(),
+                       .result = results_.size()};
     if (kind != Kind::kBytes) {
       feature.value_size = static_cast<uint64_t>(BytesOf(wanted.dtype));
       feature.count = BytesOf(wanted.dtype, wanted.shape) / feature.value_size;
     }
+    const std::string& name = wanted.name.empty() ? wanted.key : wanted.name;
+    results_.push_back({name, wanted.dtype, wanted.shape, feature.ragged});
     features_.push_back(std::move(feature));
-    results_.push_back(
-        {wanted.name.empty() ? wanted.key : wanted.name, wanted.dtype, wanted.shape});
+    if (!wanted.indices.empty()) AddIndices(wanted, name);
   }
   table_.resize(std::bit_ceil(2 * features_.size()));
   for (size_t i = 0; i < features_.size(); ++i) {
@@ -143,6 +167,24 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
     while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
     table_[at] = static_cast<uint32_t>(i + 1);
   }
+}
+
+// Several vectors may have their indices in common.
+void ExampleParser::AddIndices(const ExampleFeature& wanted, const std::string& name) {
+  const size_t result = results_.size();
+  results_.push_back({name + "_indices", "int64", {}, true});
+  sparse_.push_back({wanted.key, result - 1, result, static_cast<uint64_t>(wanted.size),
+                     static_cast<uint64_t>(BytesOf(wanted.dtype))});
+  const auto known = std::ranges::find(features_, wanted.indices, &Feature::key);
+  if (known != features_.end()) {
+    known->copies.push_back(result);
+    return;
+  }
+  features_.push_back({.key = wanted.indices,
+                       .ends = Ends(wanted.indices),
+                       .kind = Kind::kInts,
+                       .ragged = true,
+                       .result = result});
 }
 
 size_t ExampleParser::Find(ByteView key, size_t likely) const {
@@ -156,19 +198,18 @@ size_t ExampleParser::Find(ByteView key, size_t likely) const {
   }
 }
 
-Status ExampleParser::Parse(ByteView field, std::span<const MutableBytes> arrays,
-                            std::span<ByteView> fields) const {
+Status ExampleParser::Parse(ByteView field, const ParserOut& out) const {
   constexpr size_t kFew = 64;
   std::array<Found, kFew> few;
   std::vector<Found> many;
-  Run run{.arrays = arrays, .fields = fields, .found = {}};
+  Run run{.out = out, .found = {}};
   if (features_.size() <= kFew) {
     run.found = std::span(few).first(features_.size());
   } else {
     many.resize(features_.size());
     run.found = many;
   }
-  std::ranges::fill(run.found, Found());
+  for (size_t i = 0; i < features_.size(); ++i) Reset(i, run);
   WireReader reader(field);
   uint32_t number = 0;
   WireType type = {};
@@ -183,7 +224,18 @@ Status ExampleParser::Parse(ByteView field, std::span<const MutableBytes> arrays
     FB_RETURN_IF_ERROR(ParseFeatures(features, run));
   }
   for (size_t i = 0; i < features_.size(); ++i) FB_RETURN_IF_ERROR(Finish(i, run));
+  for (const Sparse& sparse : sparse_) {
+    auto status = OrderSparse(sparse.size, sparse.value_size, &out.ragged[sparse.indices],
+                              &out.ragged[sparse.values]);
+    if (status.ok()) continue;
+    return std::move(status).WithContext(fmt::format("the feature '{}'", sparse.key));
+  }
   return {};
+}
+
+void ExampleParser::Reset(size_t index, const Run& run) const {
+  run.found[index] = {};
+  if (features_[index].ragged) run.out.ragged[features_[index].result].clear();
 }
 
 Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
@@ -230,7 +282,7 @@ Status ExampleParser::ParseEntry(ByteView message, Run& run) const {
   const size_t index = Find(key, run.next);
   if (index == kNoFeature) return {};
   run.next = index + 1;
-  run.found[index] = {};
+  Reset(index, run);
   return ParseFeature(index, value, run);
 }
 
@@ -249,7 +301,10 @@ Status ExampleParser::ParseFeature(size_t index, ByteView message, const Run& ru
     if (!reader.Bytes(&list)) return Damaged();
     const auto kind = static_cast<Kind>(number);
     // Of a oneof the last one counts; of the same one, the lists go on.
-    if (found.kind != kind) found = {.kind = kind};
+    if (found.kind != kind) {
+      Reset(index, run);
+      found.kind = kind;
+    }
     if (kind == features_[index].kind) FB_RETURN_IF_ERROR(ParseList(index, list, run));
   }
   return {};
@@ -309,8 +364,17 @@ void ExampleParser::Fill(const Feature& feature, uint64_t done, MutableBytes to)
 // Values beyond those that are wanted are only counted: a later entry may replace them all.
 void ExampleParser::AddInt(size_t index, uint64_t value, const Run& run) const {
   Found& found = run.found[index];
-  const MutableBytes to = run.arrays[index];
-  if (found.count < features_[index].count && !to.empty()) {
+  const Feature& feature = features_[index];
+  if (feature.ragged) {
+    if (found.count++ < kRaggedMost) {
+      const auto bytes = std::as_bytes(std::span(&value, 1));
+      std::vector<std::byte>& all = run.out.ragged[feature.result];
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    return;
+  }
+  const MutableBytes to = run.out.arrays[feature.result];
+  if (found.count < feature.count && !to.empty()) {
     std::memcpy(to.data() + found.count * sizeof(value), &value, sizeof(value));
   }
   ++found.count;
@@ -318,9 +382,16 @@ void ExampleParser::AddInt(size_t index, uint64_t value, const Run& run) const {
 
 void ExampleParser::AddFloats(size_t index, ByteView values, const Run& run) const {
   Found& found = run.found[index];
-  const uint64_t wanted = features_[index].count;
+  const Feature& feature = features_[index];
+  const uint64_t wanted = feature.count;
   const uint64_t count = values.size() / sizeof(float);
-  const MutableBytes to = run.arrays[index];
+  if (feature.ragged) {  // no more than the record has: a bound
+    std::vector<std::byte>& all = run.out.ragged[feature.result];
+    all.insert(all.end(), values.begin(), values.end());
+    found.count += count;
+    return;
+  }
+  const MutableBytes to = run.out.arrays[feature.result];
   if (found.count < wanted && count > 0 && !to.empty()) {
     std::memcpy(to.data() + found.count * sizeof(float), values.data(),
                 std::min(count, wanted - found.count) * sizeof(float));
@@ -329,28 +400,40 @@ void ExampleParser::AddFloats(size_t index, ByteView values, const Run& run) con
 }
 
 void ExampleParser::AddBytes(size_t index, ByteView value, const Run& run) const {
-  if (run.found[index].count++ == 0) run.fields[index] = value;
+  if (run.found[index].count++ == 0) run.out.fields[features_[index].result] = value;
+}
+
+// A feature that is missing, or without a kind, is an empty one.
+Status ExampleParser::FinishRagged(size_t index, const Run& run) const {
+  const Feature& feature = features_[index];
+  const Found& found = run.found[index];
+  if (found.kind != Kind::kNone && found.kind != feature.kind) return OtherKind(feature, found);
+  if (found.count > kRaggedMost) {
+    return Status(Code::kDataLoss, fmt::format("the feature '{}' has {} values, and {} at most are "
+                                               "taken",
+                                               feature.key, found.count, kRaggedMost));
+  }
+  for (const size_t copy : feature.copies) run.out.ragged[copy] = run.out.ragged[feature.result];
+  return {};
 }
 
 // Whether all of it was there; a feature without a kind is as one that is missing.
 Status ExampleParser::Finish(size_t index, const Run& run) const {
   const Feature& feature = features_[index];
   const Found& found = run.found[index];
+  if (feature.ragged) return FinishRagged(index, run);
   if (found.kind == feature.kind && found.count == feature.count) return {};
   const bool missing = found.kind == Kind::kNone;
   if ((missing && (feature.has_default || feature.pad)) ||
       (found.kind == feature.kind && feature.pad && found.count < feature.count)) {
-    Fill(feature, found.count, run.arrays[index]);
+    Fill(feature, found.count, run.out.arrays[feature.result]);
     return {};
   }
   if (missing) {
     return Status(Code::kDataLoss,
                   fmt::format("there is no feature '{}', and no default for it", feature.key));
   }
-  if (found.kind != feature.kind) {
-    return Status(Code::kDataLoss, fmt::format("the feature '{}' holds {}, not {}", feature.key,
-                                               NameOf(found.kind), NameOf(feature.kind)));
-  }
+  if (found.kind != feature.kind) return OtherKind(feature, found);
   return Status(Code::kDataLoss, fmt::format("the feature '{}' has {} values, and {} are wanted",
                                              feature.key, found.count, feature.count));
 }

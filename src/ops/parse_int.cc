@@ -30,10 +30,9 @@ class IntParser : public Parser {
  public:
   explicit IntParser(const ParseIntOp& op) : results_{{op.field, "int64", {}}} {}
   const std::vector<Parsed>& results() const override { return results_; }
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView>) const override {
+  Status Parse(ByteView field, const ParserOut& out) const override {
     FB_ASSIGN_OR_RETURN(const int64_t value, IntOf(AsText(field)));
-    if (!arrays[0].empty()) std::memcpy(arrays[0].data(), &value, sizeof(value));
+    if (!out.arrays[0].empty()) std::memcpy(out.arrays[0].data(), &value, sizeof(value));
     return {};
   }
 

@@ -2,6 +2,7 @@
 // counts, as in Python.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/dtype.h"
 #include "ops/parser.h"
@@ -78,6 +80,13 @@ class NumberWriter {
     }
     return true;
   }
+  // The numbers of a list, however many.
+  bool WriteList(const json& value, std::vector<std::byte>* all) {
+    if (!value.is_array()) return false;
+    all->resize(value.size() * static_cast<size_t>(BytesOf(field_.dtype)));
+    to_ = all->data();
+    return std::ranges::all_of(value, [this](const json& part) { return WriteOne(part); });
+  }
 
  private:
   bool WriteOne(const json& value) {
@@ -112,14 +121,13 @@ class JsonParser : public Parser {
  public:
   explicit JsonParser(const ParseJsonOp& op) : fields_(op.fields) {
     for (const JsonField& field : fields_) {
-      results_.push_back({field.name, field.dtype, field.shape});
+      results_.push_back({field.name, field.dtype, field.shape, field.ragged});
       steps_.push_back(StepsOf(field.pointer));
     }
   }
   const std::vector<Parsed>& results() const override { return results_; }
 
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView>) const override {
+  Status Parse(ByteView field, const ParserOut& out) const override {
     if (field.size() > kDocumentMost) {
       return Status(Code::kDataLoss, fmt::format("a JSON document of {} bytes", field.size()));
     }
@@ -132,8 +140,11 @@ class JsonParser : public Parser {
         return Status(Code::kDataLoss,
                       fmt::format("the JSON document has nothing at '{}'", fields_[i].pointer));
       }
-      std::byte* to = arrays[i].empty() ? nullptr : arrays[i].data();
-      if (!NumberWriter(fields_[i], to).Write(*value)) {
+      std::byte* to = out.arrays[i].empty() ? nullptr : out.arrays[i].data();
+      NumberWriter writer(fields_[i], to);
+      const bool written =
+          fields_[i].ragged ? writer.WriteList(*value, &out.ragged[i]) : writer.Write(*value);
+      if (!written) {
         return Status(Code::kDataLoss,
                       fmt::format("what the JSON document has at '{}' is no {} of the wanted shape",
                                   fields_[i].pointer, fields_[i].dtype));

@@ -196,8 +196,7 @@ class NpyParser : public Parser {
       : results_{{op.field, op.dtype, op.shape}}, bytes_(BytesOf(op.dtype, op.shape)) {}
   const std::vector<Parsed>& results() const override { return results_; }
 
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView>) const override {
+  Status Parse(ByteView field, const ParserOut& out) const override {
     FB_ASSIGN_OR_RETURN(const Header header, ReadHeader(field));
     const Parsed& wanted = results_[0];
     const auto element = ElementOf(header.descr);
@@ -220,7 +219,7 @@ class NpyParser : public Parser {
     if (is_bool && std::ranges::any_of(header.data, [](std::byte b) { return b > std::byte{1}; })) {
       return Bad("a NumPy array of bool that holds neither 0 nor 1");
     }
-    if (!arrays[0].empty()) Write(header, *element, arrays[0]);
+    if (!out.arrays[0].empty()) Write(header, *element, out.arrays[0]);
     return {};
   }
 

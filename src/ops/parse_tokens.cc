@@ -100,12 +100,11 @@ class TokensParser : public Parser {
         bytes_(static_cast<uint64_t>(op.length) * tokens.stored_bytes()),
         tokens_(tokens) {}
   const std::vector<Parsed>& results() const override { return results_; }
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView>) const override {
+  Status Parse(ByteView field, const ParserOut& out) const override {
     if (field.size() != bytes_) {
       return Bad(fmt::format("{} bytes of tokens, and there should be {}", field.size(), bytes_));
     }
-    return tokens_.Write(field, arrays[0]);
+    return tokens_.Write(field, out.arrays[0]);
   }
 
  private:
@@ -137,13 +136,12 @@ class PackedTokensParser : public Parser {
         tokens_(tokens) {}
   const std::vector<Parsed>& results() const override { return results_; }
 
-  Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-               std::span<ByteView>) const override {
+  Status Parse(ByteView field, const ParserOut& out) const override {
     constexpr size_t kWord = sizeof(uint32_t);
     const uint64_t documents = field.size() < kWord ? 0 : Load<uint32_t>(field.data());
     const uint64_t head = kWord * (1 + documents);
     if (field.size() < head) return Bad("a packed row that is cut off");
-    Int32s segments(arrays[1]), positions(arrays[2]);
+    Int32s segments(out.arrays[1]), positions(out.arrays[2]);
     size_t at = 0;
     ByteView tokens = field.subspan(head);
     for (size_t d = 0; d < documents; ++d) {
@@ -153,14 +151,14 @@ class PackedTokensParser : public Parser {
       }
       const ByteView own = tokens.first(count * tokens_.stored_bytes());
       tokens = tokens.subspan(own.size());
-      FB_RETURN_IF_ERROR(tokens_.Write(own, Part(arrays[0], at, count)));
+      FB_RETURN_IF_ERROR(tokens_.Write(own, Part(out.arrays[0], at, count)));
       for (size_t i = 0; i < count; ++i, ++at) {
         segments.Set(at, static_cast<int32_t>(d + 1));
         positions.Set(at, static_cast<int32_t>(i));
       }
     }
     if (!tokens.empty()) return Bad("a packed row with more tokens than it says");
-    Fill(arrays[0], at);
+    Fill(out.arrays[0], at);
     for (; at < length_; ++at) {
       segments.Set(at, 0);
       positions.Set(at, 0);

@@ -12,11 +12,20 @@
 
 namespace forebay::ops {
 
-// What a parser makes, in the order of its op: an array of fixed shape, or ("bytes") a field.
+// What a parser makes, in the order of its op: an array of fixed shape or of as many values as
+// there are, or ("bytes") a field.
 struct Parsed {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
+  bool ragged = false;
+};
+
+// Where the results go, each of these as long as there are results.
+struct ParserOut {
+  std::span<const MutableBytes> arrays;  // of fixed shape: its size, or none where nobody wants it
+  std::span<ByteView> fields;            // of bytes: pointed at them, within the parsed field
+  std::span<std::vector<std::byte>> ragged;  // of as many values as there are: replaced by them
 };
 
 // Immutable, shared by threads. Checks all of its input, whoever wants which results.
@@ -24,16 +33,15 @@ class Parser {
  public:
   virtual ~Parser() = default;
   virtual const std::vector<Parsed>& results() const = 0;
-  // Writes each array to its place in `arrays`, which has that array's size or is empty where
-  // nobody wants it, and points `fields` at each bytes result, within `field`. Errors: kDataLoss.
-  virtual Status Parse(ByteView field, std::span<const MutableBytes> arrays,
-                       std::span<ByteView> fields) const = 0;
+  // Errors: kDataLoss.
+  virtual Status Parse(ByteView field, const ParserOut& out) const = 0;
 };
 
 std::unique_ptr<const Parser> MakeIntParser(const ParseIntOp& op);
 std::unique_ptr<const Parser> MakeNpyParser(const ParseNpyOp& op);
 std::unique_ptr<const Parser> MakeJsonParser(const ParseJsonOp& op);
 std::unique_ptr<const Parser> MakeExampleParser(const ParseExampleOp& op);
+std::unique_ptr<const Parser> MakeRecordParser(const ParseRecordOp& op);
 // `stored`: the type of the tokens in the field. Errors: kInvalidArgument (of no such type).
 Result<std::unique_ptr<const Parser>> MakeTokensParser(const TokensOp& op, std::string_view stored);
 // The field: uint32 how many documents, uint32 tokens of each, then the tokens.

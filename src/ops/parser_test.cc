@@ -11,6 +11,7 @@ namespace {
 struct Outcome {
   std::vector<std::string> arrays;  // one of each result, "" of bytes
   std::vector<std::string> fields;
+  std::vector<std::string> ragged;
 };
 
 Result<Outcome> Parse(const Parser& parser, const std::string& field,
@@ -25,7 +26,9 @@ Result<Outcome> Parse(const Parser& parser, const std::string& field,
     arrays.emplace_back(reinterpret_cast<std::byte*>(array.data()), array.size());
   }
   std::vector<ByteView> fields(sizes.size());
-  FB_RETURN_IF_ERROR(parser.Parse(bytes, arrays, fields));
+  std::vector<std::vector<std::byte>> ragged(sizes.size(), {std::byte{1}});  // is to be replaced
+  FB_RETURN_IF_ERROR(parser.Parse(bytes, {arrays, fields, ragged}));
+  for (const auto& values : ragged) outcome.ragged.emplace_back(AsText(values));
   for (const ByteView f : fields) outcome.fields.emplace_back(AsText(f));
   return outcome;
 }
@@ -276,6 +279,79 @@ TEST(Example, what_is_missing_or_wrong_is_an_error_that_names_the_feature) {
   EXPECT_FALSE(Parse(*bytes, Example(Entry("x", Bytes(""))), {0}).ok());
   EXPECT_FALSE(Parse(*bytes, Example(Entry("x", Bytes(Field(1, "a") + Field(1, "b")))), {0}).ok());
   EXPECT_EQ(Parse(*bytes, Example(Entry("x", Bytes(Field(1, "")))), {0})->fields[0], "");
+}
+
+TEST(Example, ragged_features_have_as_many_values_as_there_are) {
+  const auto parser = MakeExampleParser(
+      {"data", {{.key = "x", .ragged = true}, {.key = "f", .dtype = "float32", .ragged = true}}});
+  const auto values = [&](const std::string& entries) -> std::vector<int64_t> {
+    const auto outcome = Parse(*parser, Example(entries), {0, 0});
+    return outcome.ok() ? As<int64_t>(outcome->ragged[0]) : std::vector<int64_t>{-99};
+  };
+  using List = std::vector<int64_t>;
+  EXPECT_EQ(values(""), List());
+  EXPECT_EQ(values(Entry("x", "")), List());
+  EXPECT_EQ(values(Entry("x", Ints(""))), List());
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({1, -2, 3}) + PlainInt(4)))), List({1, -2, 3, 4}));
+  // The last of a key and of a kind, and lists of one kind go on.
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({1}))) + Entry("x", Ints(PackedInts({2})))),
+            List({2}));
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({1}))) + Entry("x", "")), List());
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({1})) + Floats("") + Ints(PackedInts({3})))),
+            List({3}));
+  EXPECT_EQ(values(Entry("x", Ints(PackedInts({1})) + Ints(PackedInts({3})))), List({1, 3}));
+  const auto both = Parse(*parser,
+                          Example(Entry("f", Floats(PackedFloats({1}) + PlainFloat(2.5F))) +
+                                  Entry("x", Ints(PackedInts({7})))),
+                          {0, 0});
+  EXPECT_EQ(As<float>(both->ragged[1]), (std::vector<float>{1, 2.5F}));
+  EXPECT_EQ(As<int64_t>(both->ragged[0]), List({7}));
+  const auto wrong = Parse(*parser, Example(Entry("x", Floats(PackedFloats({1})))), {0, 0});
+  EXPECT_NE(wrong.status().ToString().find("'x' holds floats, not integers"), std::string::npos);
+  EXPECT_FALSE(Parse(*parser, Example(Entry("f", Floats(Field(1, "12345")))), {0, 0}).ok());
+}
+
+TEST(Example, sparse_vectors_are_values_in_the_order_of_their_places) {
+  const auto parser = MakeExampleParser(
+      {"data",
+       {{.key = "a", .name = "x", .dtype = "float32", .indices = "at", .size = 10},
+        {.key = "b", .name = "y", .indices = "at", .size = 8}}});
+  std::vector<std::string> names;
+  for (const Parsed& result : parser->results()) names.push_back(result.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "x_indices", "y", "y_indices"}));
+  const auto of = [&](const std::vector<int64_t>& at, const std::vector<float>& a,
+                      const std::vector<int64_t>& b) {
+    return Parse(*parser,
+                 Example(Entry("b", Ints(PackedInts(b))) + Entry("at", Ints(PackedInts(at))) +
+                         Entry("a", Floats(PackedFloats(a)))),
+                 {0, 0, 0, 0});
+  };
+  const auto outcome = of({5, 2, 7, 2}, {1, 2, 3, 4}, {10, 20, 30, 40});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(As<float>(outcome->ragged[0]), (std::vector<float>{2, 4, 1, 3}));
+  EXPECT_EQ(As<int64_t>(outcome->ragged[1]), (std::vector<int64_t>{2, 2, 5, 7}));
+  EXPECT_EQ(As<int64_t>(outcome->ragged[2]), (std::vector<int64_t>{20, 40, 10, 30}));
+  EXPECT_EQ(outcome->ragged[3], outcome->ragged[1]);
+  EXPECT_TRUE(of({}, {}, {}).ok());
+  EXPECT_TRUE(of({0, 7}, {1, 2}, {1, 2}).ok());
+  EXPECT_TRUE(Parse(*parser, "", {0, 0, 0, 0})->ragged[0].empty());
+  for (const auto& wrong :
+       {of({8}, {1}, {1}), of({-1}, {1}, {1}), of({1}, {1, 2}, {1}), of({1, 2}, {1, 2}, {1})}) {
+    EXPECT_EQ(wrong.code(), Code::kDataLoss);
+  }
+  EXPECT_NE(
+      of({8}, {1}, {1}).status().ToString().find("'b': an index of 8 in a sparse vector of 8"),
+      std::string::npos);
+}
+
+TEST(Record, bytes_of_another_count_than_one_are_refused) {
+  const auto parser = MakeRecordParser({"data", {{.key = "c", .dtype = "bytes"}}});
+  const auto record = [](const std::string& list) {
+    return Field(1, Field(1, "c") + Field(2, Field(9, list)));
+  };
+  EXPECT_EQ(Parse(*parser, record(Field(1, "JPEG")), {0})->fields[0], "JPEG");
+  EXPECT_FALSE(Parse(*parser, record(""), {0}).ok());
+  EXPECT_FALSE(Parse(*parser, record(Field(1, "a") + Field(1, "b")), {0}).ok());
 }
 
 TEST(Example, damage_is_refused) {
