@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <new>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/assert.h"
@@ -11,7 +13,13 @@
 namespace forebay {
 namespace {
 constexpr size_t kSlabsPerRegion = 32;  // a large page
-constexpr std::align_val_t kPage{kSlabsPerRegion * kSlabBytes};
+constexpr size_t kRegionBytes = kSlabsPerRegion * kSlabBytes;
+constexpr std::align_val_t kPage{kRegionBytes};
+
+const std::byte* RegionOf(const std::byte* slab) {
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(slab) / kRegionBytes *
+                                            kRegionBytes);
+}
 }  // namespace
 
 SlabBuffer::SlabBuffer(SlabBuffer&& other) noexcept
@@ -83,7 +91,7 @@ std::shared_ptr<SlabPool> SlabPool::Make(Pages pages) {
 }
 
 SlabPool::~SlabPool() {
-  FB_ASSERT(free_.size() == mapped_);
+  FB_ASSERT(free_.size() + bare_.size() == mapped_);
   for (std::byte* region : regions_) ::operator delete[](region, kPage);
 }
 
@@ -95,17 +103,70 @@ SlabBuffer SlabPool::Take(size_t bytes) {
   buffer.slabs_.reserve(count);
   const MutexLock lock(mutex_);
   while (free_.size() < count) {
-    auto* region = static_cast<std::byte*>(::operator new[](kSlabsPerRegion * kSlabBytes, kPage));
-    if (pages_ == Pages::kLarge) {  // which may be refused
-      (void)::madvise(region, kSlabsPerRegion * kSlabBytes, MADV_HUGEPAGE);
+    if (bare_.empty()) {
+      AddRegion();
+      continue;
     }
-    regions_.push_back(region);
-    for (size_t i = kSlabsPerRegion; i-- > 0;) free_.push_back(region + i * kSlabBytes);
-    mapped_ += kSlabsPerRegion;
+    free_.push_back(bare_.back());
+    bare_.pop_back();
   }
   buffer.slabs_.assign(free_.rbegin(), free_.rbegin() + static_cast<std::ptrdiff_t>(count));
   free_.resize(free_.size() - count);
   return buffer;
+}
+
+void SlabPool::AddRegion() {
+  auto* region = static_cast<std::byte*>(::operator new[](kRegionBytes, kPage));
+  if (pages_ == Pages::kLarge) (void)::madvise(region, kRegionBytes, MADV_HUGEPAGE);  // may refuse
+  regions_.push_back(region);
+  for (size_t i = kSlabsPerRegion; i-- > 0;) free_.push_back(region + i * kSlabBytes);
+  mapped_ += kSlabsPerRegion;
+}
+
+uint64_t SlabPool::Trim(uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  uint64_t done = TrimRegions(bytes);
+  // Of regions that are partly in use: those that were given back longest ago.
+  size_t taken = 0;
+  for (; done < bytes && taken < free_.size(); ++taken, done += kSlabBytes) {
+    (void)::madvise(free_[taken], kSlabBytes, MADV_DONTNEED);
+    bare_.push_back(free_[taken]);
+  }
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(taken));
+  return done;
+}
+
+// Those no slab of which is in use.
+uint64_t SlabPool::TrimRegions(uint64_t bytes) {
+  std::unordered_map<const std::byte*, size_t> free;  // slabs of each region, and of them with
+  std::unordered_map<const std::byte*, size_t> held;  // memory
+  for (const std::byte* slab : free_) ++free[RegionOf(slab)], ++held[RegionOf(slab)];
+  for (const std::byte* slab : bare_) ++free[RegionOf(slab)];
+  uint64_t done = 0;
+  std::unordered_set<const std::byte*> gone;
+  for (const auto& [region, slabs] : free) {
+    if (done >= bytes) break;
+    if (slabs < kSlabsPerRegion) continue;
+    done += held[region] * kSlabBytes;
+    gone.insert(region);
+  }
+  if (gone.empty()) return 0;
+  const auto is_gone = [&](const std::byte* slab) { return gone.contains(RegionOf(slab)); };
+  std::erase_if(free_, is_gone);
+  std::erase_if(bare_, is_gone);
+  std::erase_if(regions_, [&](std::byte* region) {
+    if (!gone.contains(region)) return false;
+    (void)::madvise(region, kRegionBytes, MADV_DONTNEED);  // the allocator may keep what it gets
+    ::operator delete[](region, kPage);
+    return true;
+  });
+  mapped_ -= gone.size() * kSlabsPerRegion;
+  return done;
+}
+
+uint64_t SlabPool::idle_bytes() const {
+  const MutexLock lock(mutex_);
+  return free_.size() * kSlabBytes;
 }
 
 void SlabPool::GiveBack(std::vector<std::byte*>& slabs) {
@@ -117,12 +178,12 @@ void SlabPool::GiveBack(std::vector<std::byte*>& slabs) {
 
 size_t SlabPool::slabs_mapped() const {
   const MutexLock lock(mutex_);
-  return mapped_;
+  return mapped_ - bare_.size();
 }
 
 size_t SlabPool::slabs_in_use() const {
   const MutexLock lock(mutex_);
-  return mapped_ - free_.size();
+  return mapped_ - free_.size() - bare_.size();
 }
 
 }  // namespace forebay

@@ -57,18 +57,24 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   SlabPool& operator=(const SlabPool&) = delete;
 
   SlabBuffer Take(size_t bytes);
-  // Slabs ever mapped (free ones included), and those in use.
+  // Slabs that have memory (free ones included), and those in use.
   size_t slabs_mapped() const FB_EXCLUDES(mutex_);
   size_t slabs_in_use() const FB_EXCLUDES(mutex_);
+  // What free slabs hold. Trim gives so much of it back to the system, or all; returns how much.
+  uint64_t idle_bytes() const FB_EXCLUDES(mutex_);
+  uint64_t Trim(uint64_t bytes) FB_EXCLUDES(mutex_);
 
  private:
   friend class SlabBuffer;
   explicit SlabPool(Pages pages) : pages_(pages) {}
   void GiveBack(std::vector<std::byte*>& slabs) FB_EXCLUDES(mutex_);
+  uint64_t TrimRegions(uint64_t bytes) FB_REQUIRES(mutex_);
+  void AddRegion() FB_REQUIRES(mutex_);
 
   const Pages pages_;
   mutable Mutex mutex_;
   std::vector<std::byte*> free_ FB_GUARDED_BY(mutex_);
+  std::vector<std::byte*> bare_ FB_GUARDED_BY(mutex_);  // free, their memory given back
   std::vector<std::byte*> regions_ FB_GUARDED_BY(mutex_);
   size_t mapped_ FB_GUARDED_BY(mutex_) = 0;
 };

@@ -18,6 +18,40 @@ TEST(SlabPool, slabs_are_reused_and_counted) {
   EXPECT_EQ(pool->slabs_mapped(), mapped);
 }
 
+TEST(SlabPool, what_is_free_can_be_given_back) {
+  constexpr size_t kRegion = 32;  // slabs
+  auto pool = SlabPool::Make();
+  SlabBuffer kept;
+  {
+    const SlabBuffer first = pool->Take(kRegion * kSlabBytes);
+    kept = pool->Take(kSlabBytes);
+    kept.CopyIn(0, AsBytes("kept"));
+    const SlabBuffer third = pool->Take(kRegion * kSlabBytes);
+    EXPECT_EQ(pool->idle_bytes(), (3 * kRegion - 2 * kRegion - 1) * kSlabBytes);
+  }
+  EXPECT_EQ(pool->idle_bytes(), (3 * kRegion - 1) * kSlabBytes);
+  EXPECT_EQ(pool->Trim(0), 0u);
+  // Whole regions first, as many as it takes.
+  EXPECT_EQ(pool->Trim(kSlabBytes), kRegion * kSlabBytes);
+  EXPECT_EQ(pool->Trim(kSlabBytes + kRegion * kSlabBytes), (kRegion + 1) * kSlabBytes);
+  EXPECT_EQ(pool->slabs_mapped(), kRegion - 1);
+  EXPECT_EQ(pool->slabs_in_use(), 1u);
+  EXPECT_EQ(pool->Trim(~uint64_t{0}), (kRegion - 2) * kSlabBytes);
+  EXPECT_EQ(pool->idle_bytes(), 0u);
+  EXPECT_EQ(pool->slabs_mapped(), 1u);
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(AsText(kept.Contiguous(0, 4, scratch)), "kept");
+  // Memory that was given back is taken again before there is more of it.
+  SlabBuffer again = pool->Take((kRegion - 1) * kSlabBytes);
+  EXPECT_EQ(pool->slabs_mapped(), kRegion);
+  again.CopyIn(0, AsBytes("new"));
+  EXPECT_EQ(AsText(kept.Contiguous(0, 4, scratch)), "kept");
+  again = SlabBuffer();
+  kept = SlabBuffer();
+  EXPECT_EQ(pool->Trim(~uint64_t{0}), kRegion * kSlabBytes);
+  EXPECT_EQ(pool->slabs_mapped(), 0u);
+}
+
 TEST(SlabPool, a_buffer_may_outlive_the_pool_handle) {
   auto pool = SlabPool::Make();
   SlabBuffer buffer = pool->Take(10);

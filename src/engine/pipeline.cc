@@ -13,6 +13,8 @@ constexpr uint64_t kItemsMax = 4096;      // slots of the ring
 constexpr uint64_t kTogetherMax = 65536;  // samples ahead, where batches are few items
 constexpr uint64_t kBatchesMax = 64;      // the deepest runway
 constexpr uint64_t kEpochMost = (uint64_t{1} << 31) - 1;
+// Of the memory, what is kept though all of it may be in use: to and fro costs page faults.
+constexpr uint64_t kIdleShare = 20;
 constexpr auto kCloseTimeout = std::chrono::seconds(30);
 constexpr auto kNumbersTimeout = std::chrono::seconds(1);
 
@@ -85,6 +87,9 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
   feed_options.capacity = std::min(items * (static_cast<uint64_t>(depth_max) + 1),
                                    std::max(kItemsMax, 2 * items) + items);
   feed_options.skip_max = options_.skip_max;
+  feed_options.keep_idle = [this](uint64_t bytes) {
+    feed::TrimIdle(*outputs_, *slabs_, bytes + options_.memory_bytes / kIdleShare);
+  };
   feeder_ = std::make_unique<feed::Feeder>(
       dataset, *sampler_, *planner_, *decode_, outputs_, *loop_, feed_options,
       [this](feed::ReadyGroup group) { delivery_.Push(std::move(group)); });
@@ -95,6 +100,7 @@ void Pipeline::Wire(const feed::Dataset& dataset, order::RunOrder order,
 
 Pipeline::~Pipeline() {
   delivery_.Close();
+  outputs_->KeepNone();
   if (!loop_) return;
   auto closed = std::make_shared<std::promise<void>>();
   auto done = closed->get_future();

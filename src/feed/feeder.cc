@@ -94,11 +94,16 @@ bool Feeder::Grant(const plan::PlanItem& next) {
 void Feeder::Pump() {
   if (pumping_ || closing_) return;
   pumping_ = true;
+  bool started = false;
   while (true) {
     const Result<const plan::PlanItem*> next = planner_.Peek(coordinator_.Now());
     FB_ASSERT(next.ok());  // the sampler turns failures into items
     if (*next == nullptr || !Grant(**next)) break;
     StartItem(planner_.Pop());
+    started = true;
+  }
+  if (started && options_.keep_idle) {
+    options_.keep_idle(budget_.limit() - std::min(budget_.limit(), budget_.used()));
   }
   pumping_ = false;
 }

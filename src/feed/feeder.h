@@ -71,6 +71,8 @@ class Feeder : public fetch::FetchSink {
     int64_t skip_max = 0;                               // different samples that may be replaced
     Duration fetch_timeout = std::chrono::seconds(60);  // of one item, all attempts together
     Duration head_check = std::chrono::milliseconds(250);
+    // Called when memory has been taken: what pools keep beside what is reserved may be so much.
+    std::function<void(uint64_t bytes)> keep_idle;
   };
   using OnGroup = std::function<void(ReadyGroup)>;
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "sys/large_bytes.h"
+
 namespace forebay::feed {
 namespace {
 constexpr std::align_val_t kPage{4096};
@@ -34,6 +36,7 @@ std::shared_ptr<std::byte> OutputPool::Take(size_t bytes) {
     for (size_t i = idle_.size(); i-- > 0;) {
       if (idle_[i].bytes < bytes || idle_[i].bytes > 2 * bytes) continue;
       block = idle_[i];
+      idle_bytes_ -= block.bytes;
       idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
       break;
     }
@@ -41,6 +44,7 @@ std::shared_ptr<std::byte> OutputPool::Take(size_t bytes) {
       // Sizes that no longer fit make room for those that do.
       while (!idle_.empty() && mapped_ + bytes > keep_bytes_) {
         mapped_ -= idle_.front().bytes;
+        idle_bytes_ -= idle_.front().bytes;
         Free(idle_.front().data);
         idle_.erase(idle_.begin());
       }
@@ -54,8 +58,9 @@ std::shared_ptr<std::byte> OutputPool::Take(size_t bytes) {
 void OutputPool::GiveBack(Block block) {
   {
     const MutexLock lock(mutex_);
-    if (mapped_ <= keep_bytes_) {
+    if (keeps_ && mapped_ <= keep_bytes_) {
       idle_.push_back(block);
+      idle_bytes_ += block.bytes;
       return;
     }
     mapped_ -= block.bytes;
@@ -63,9 +68,45 @@ void OutputPool::GiveBack(Block block) {
   Free(block.data);
 }
 
+uint64_t OutputPool::Trim(uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  uint64_t done = 0;
+  size_t taken = 0;
+  for (; done < bytes && taken < idle_.size(); ++taken) {
+    const Block& block = idle_[taken];
+    done += block.bytes;
+    sys::GiveBackPages(block.data, block.bytes);  // the allocator may keep what it gets
+    Free(block.data);
+  }
+  idle_.erase(idle_.begin(), idle_.begin() + static_cast<std::ptrdiff_t>(taken));
+  mapped_ -= done;
+  idle_bytes_ -= done;
+  return done;
+}
+
+void OutputPool::KeepNone() {
+  {
+    const MutexLock lock(mutex_);
+    keeps_ = false;
+  }
+  (void)Trim(~uint64_t{0});
+}
+
+uint64_t OutputPool::idle_bytes() const {
+  const MutexLock lock(mutex_);
+  return idle_bytes_;
+}
+
 uint64_t OutputPool::mapped_bytes() const {
   const MutexLock lock(mutex_);
   return mapped_;
+}
+
+void TrimIdle(OutputPool& outputs, SlabPool& slabs, uint64_t most) {
+  const uint64_t idle = outputs.idle_bytes() + slabs.idle_bytes();
+  if (idle <= most) return;
+  const uint64_t given = outputs.Trim(idle - most);
+  if (given < idle - most) (void)slabs.Trim(idle - most - given);
 }
 
 }  // namespace forebay::feed

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace forebay::ops {
 
@@ -26,7 +27,7 @@ Status OrderSparse(uint64_t size, uint64_t value_size, std::vector<std::byte>* i
   if (std::ranges::is_sorted(places)) return {};
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](uint32_t at) { return places[at]; });
+  std::ranges::sort(order, {}, [&](uint32_t at) { return std::pair(places[at], at); });
   std::vector<std::byte> sorted(values->size());
   for (size_t i = 0; i < count; ++i) {
     std::memcpy(sorted.data() + i * value_size, values->data() + order[i] * value_size, value_size);

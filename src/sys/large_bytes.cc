@@ -45,4 +45,6 @@ void LargeBytes::Reset(size_t size) {
   size_ = size;
 }
 
+void GiveBackPages(std::byte* first, size_t bytes) { (void)::madvise(first, bytes, MADV_DONTNEED); }
+
 }  // namespace forebay::sys

@@ -28,4 +28,8 @@ class LargeBytes {
   size_t capacity_ = 0;
 };
 
+// The memory of whole pages goes back to the system; what was in it is lost, and touching it takes
+// new memory. For what is about to be freed, which the allocator might keep.
+void GiveBackPages(std::byte* first, size_t bytes);
+
 }  // namespace forebay::sys
