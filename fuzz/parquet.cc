@@ -20,7 +20,7 @@ format::Shard ShardOf(ByteView input) {
 }
 
 // What a column owes whoever takes rows from it.
-void CheckValues(const format::ParquetValues& values, const format::ParquetColumn& column,
+void CheckValues(const format::TableValues& values, const format::ParquetColumn& column,
                  uint64_t rows) {
   FB_ASSERT(values.rows == rows);
   FB_ASSERT(values.valid.empty() || values.valid.size() == rows);
@@ -45,7 +45,7 @@ void DecodeAll(ByteView input, const format::FoundRecord& record) {
   for (const format::ParquetChunk& chunk : group->chunks) {
     if (chunk.entries > kRowsMost) continue;
     const ByteView pages = input.subspan(chunk.range.offset, chunk.range.size());
-    format::ParquetValues values;
+    format::TableValues values;
     const Status status = format::DecodeParquet(chunk, group->rows, pages, {}, &values);
     if (status.ok()) CheckValues(values, chunk.column, group->rows);
   }
@@ -86,7 +86,7 @@ void ParquetPages(ByteView input) {
   const std::vector<ByteRange> ranges = {{10, kBytes}, {kBytes, 2 * kBytes}};
   const auto group = format::UnpackParquetGroup(AsText(input), ranges);
   for (size_t i = 0; group.ok() && i < ranges.size(); ++i) {
-    for (const format::ParquetPage& page : group->chunks[i].pages) {
+    for (const format::TablePage& page : group->chunks[i].pages) {
       FB_ASSERT(ranges[i].Contains(page.range) && page.first_row < group->rows);
     }
   }

@@ -102,7 +102,7 @@ class Records:
         return Attributes(self.uri, self.attributes, *(self.host or (0, 1)))
 
     def _to_core(self):
-        if self.format in (None, "parquet"):
+        if self.format in (None, "parquet", "arrow"):
             arrow.announce()
         options = _core.RecordsOptions()
         options.uri, options.format = self.uri, self.format or ""

@@ -121,6 +121,16 @@ Result<std::string> FormatOfCatalog(const IndexJob& job) {
   return records.status();
 }
 
+namespace {
+
+// What Hugging Face's datasets keeps beside the tables of a data set that it saves.
+bool IsBesideTables(std::string_view key) {
+  const std::string_view name = key.substr(key.rfind('/') + 1);  // npos + 1: all of it
+  return name == "dataset_info.json" || name == "state.json" || name == "dataset_dict.json";
+}
+
+}  // namespace
+
 Result<std::string> FormatOfObjects(const IndexJob& job) {
   const store::SyncStore store(job.from);
   std::vector<store::ObjectInfo> objects;
@@ -129,7 +139,7 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
   FB_RETURN_IF_ERROR(catalog::ListDataset(
       store, job.prefix,
       [&](const store::ObjectInfo& info) {
-        objects.push_back(info);
+        if (!IsBesideTables(info.key)) objects.push_back(info);
         video = video || catalog::IsNamedLikeVideo(info.key);
         return objects.size() < kListed && !video;
       },

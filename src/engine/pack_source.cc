@@ -17,6 +17,7 @@
 #include "engine/pack_unpacked.h"
 #include "engine/record_formats.h"
 #include "feed/table_samples.h"
+#include "format/table.h"
 #include "format/tar.h"
 #include "store/pinned_object.h"
 
@@ -179,7 +180,7 @@ Result<std::unique_ptr<PackSource>> OverFiles(std::shared_ptr<const FilesCatalog
 Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records,
                                                 bool unpack = false) {
   if (feed::IsOfTables(*records)) {
-    return Status(Code::kUnimplemented, "tables in Parquet files are not packed into other shards");
+    return Status(Code::kUnimplemented, "tables (Parquet, Arrow) are not packed into other shards");
   }
   std::string name = FormatName(records->format(), records->format_options());
   std::optional<uint64_t> largest;
@@ -192,11 +193,10 @@ Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCat
 }
 
 Status CheckFormat(const std::string& name) {
-  if (name != "parquet") return {};
-  return Status(
-      Code::kUnimplemented,
-      "Parquet is trained from as it is, and no source of packing: its values lie in pages "
-      "of many rows");
+  if (!format::TableFormatOf(name)) return {};
+  return Status(Code::kUnimplemented,
+                "Parquet and Arrow files are trained from as they are, and no source of packing: "
+                "their values lie in columns of many rows");
 }
 
 Result<std::unique_ptr<PackSource>> FromCatalog(const IndexJob& job, const std::string& catalog) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/mds_format.h"
+#include "format/arrow.h"
 #include "format/lines.h"
 #include "format/litdata.h"
 #include "format/npy.h"
@@ -157,6 +158,7 @@ std::vector<Known> MakeAll() {
   known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
   known.push_back(
       {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
+  known.push_back({"arrow", Kind::kArrow, true, {.name = "arrow", .scan = format::ScanArrow}});
   known.push_back({"tokens", Kind::kLlmcTokens, true, {.name = "tokens"}});
   for (Known& one : known) {
     // Lines without quotes and commas look like nothing.

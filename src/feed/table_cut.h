@@ -1,27 +1,27 @@
-// What of a row group is read and decoded together: all of it, or, where its pages are known, a few
-// MiB of them. A pure function of the group and of the columns that are wanted.
+// What of a group of rows is read and decoded together: all of it, or, where its pages are known,
+// a few MiB of them. A pure function of the group and of the columns that are wanted.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/extent.h"
-#include "format/parquet.h"
+#include "format/table_values.h"
 
 namespace forebay::feed {
 
-// Of one column: whole pages, with the dictionary first.
+// Of one column: all that it has, or whole pages with the dictionary first.
 struct TableRead {
   std::vector<ByteRange> ranges;
-  uint64_t first_row = 0;  // of the row group; pages may begin before the piece does
+  uint64_t first_row = 0;  // of the group; pages may begin before the piece does
   uint64_t rows = 0;
 };
 
 struct TablePiece {
   uint32_t group = 0;
-  uint64_t first_row = 0;  // of the row group
+  uint64_t first_row = 0;  // of the group
   uint64_t rows = 0;
-  std::vector<TableRead> reads;  // of each chunk
+  std::vector<TableRead> reads;  // of each column
   std::vector<Extent> extents;   // that hold them, in order
   uint64_t decoded_bytes = 0;    // about
 };
@@ -33,9 +33,9 @@ struct TableCutOptions {
   uint64_t unaligned_bytes = 64ULL << 20;
 };
 
-// `chunks` of one row group of `rows` rows in object `object`, each in memory as long as this runs.
+// `columns` of one group of `rows` rows in object `object`.
 std::vector<TablePiece> CutTable(uint32_t group, uint32_t object, uint64_t rows,
-                                 const std::vector<format::ParquetChunk>& chunks,
+                                 const std::vector<format::TableLayout>& columns,
                                  const TableCutOptions& options = {});
 
 }  // namespace forebay::feed

@@ -14,13 +14,13 @@
 namespace forebay::feed {
 namespace {
 
-using format::ParquetValues;
+using format::TableValues;
 
-// A row's value; `row`: of the row group. `width`: 0 where they differ in size.
+// A row's value; `row`: of the group. `width`: 0 where they differ in size.
 ByteView ValueOf(const DecodedPiece& piece, size_t leaf, uint32_t width, uint64_t row) {
   if (width > 0) return {piece.At(leaf, width, row), width};
   const DecodedColumn& column = piece.columns[leaf];
-  const ParquetValues& values = column.values;
+  const TableValues& values = column.values;
   const uint64_t i = row - column.first_row;
   return ByteView(values.values)
       .subspan(values.offsets[i], values.offsets[i + 1] - values.offsets[i]);
@@ -104,7 +104,7 @@ class TableSamples::Decoder : public SampleDecoder {
     bool follow = false;
     size_t size() const { return samples.size(); }
     const DecodedPiece& PieceOf(size_t i) const { return *pieces[part_of[i]]; }
-    // Of the row group.
+    // Of the group.
     uint64_t RowOf(size_t i) const { return samples[i] - parts[part_of[i]].group_first; }
   };
 
@@ -379,8 +379,8 @@ Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const Unit
   }
   out->first_row = read.first_row;
   Status status =
-      format::DecodeParquet(group.chunks[leaf], read.rows, pages,
-                            {.shard = "", .offset = read.ranges.back().end - size}, &out->values);
+      format::DecodeTable(group.chunks[leaf], read.rows, pages,
+                          {.shard = "", .offset = read.ranges.back().end - size}, &out->values);
   if (status.ok() && widths_[leaf] > 0 &&
       out->values.values.size() != out->values.rows * widths_[leaf]) {
     status = Status(Code::kInternal, "values of another width");
@@ -390,8 +390,8 @@ Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const Unit
   const auto shard = catalog_->ShardAt(group.shard);
   if (shard.ok()) detail.uri = catalog_->source_uri() + shard->key;
   return std::move(status).WithDetail(detail).WithContext(
-      fmt::format("column '{}' of row group {}{}", leaves_[leaf].name, group.number,
-                  shard.ok() ? ", ETag " + shard->etag : ""));
+      fmt::format("column '{}' of {} {}{}", leaves_[leaf].name, format::GroupName(format_),
+                  group.number, shard.ok() ? ", ETag " + shard->etag : ""));
 }
 
 }  // namespace forebay::feed

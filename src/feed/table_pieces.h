@@ -13,16 +13,16 @@
 
 #include "base/mutex.h"
 #include "forebay/status.h"
-#include "format/parquet.h"
+#include "format/table_values.h"
 #include "sys/large_bytes.h"
 
 namespace forebay::feed {
 
 struct DecodedColumn {
   static constexpr uint32_t kApart = ~uint32_t{0};
-  format::ParquetValues values;  // their bytes are empty where they lie in the piece's rows
-  uint64_t first_row = 0;        // of its row group
-  uint32_t in_row = kApart;      // where in a row of the piece
+  format::TableValues values;  // their bytes are empty where they lie in the piece's rows
+  uint64_t first_row = 0;      // of its group
+  uint32_t in_row = kApart;    // where in a row of the piece
 };
 
 // Some rows of some columns. After LayOutRows values of one size lie row by row, so that a row that
@@ -31,9 +31,9 @@ struct DecodedPiece {
   std::vector<DecodedColumn> columns;
   sys::LargeBytes rows;
   uint32_t row_bytes = 0;
-  uint64_t first_row = 0;  // of the row group
+  uint64_t first_row = 0;  // of the group
   uint64_t bytes() const;
-  // The value of a column whose values are of `width`, in `row` of the row group.
+  // The value of a column whose values are of `width`, in `row` of the group.
   const std::byte* At(size_t column, uint32_t width, uint64_t row) const {
     const DecodedColumn& of = columns[column];
     if (of.in_row != DecodedColumn::kApart) {

@@ -13,7 +13,7 @@ namespace forebay::feed {
 // A piece that some of the rows lie in.
 struct TableSamples::Part {
   size_t piece = 0;
-  uint64_t group_first = 0;  // the sample that is row 0 of its row group, modulo 2^64
+  uint64_t group_first = 0;  // the sample that is row 0 of its group, modulo 2^64
   std::shared_ptr<const DecodedPiece> decoded;  // null: it was not yet, when this was planned
 };
 

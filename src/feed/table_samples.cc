@@ -23,36 +23,40 @@ Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(t
 
 bool IsList(const std::vector<int64_t>& shape) { return shape.size() == 1 && shape[0] == -1; }
 
-// A record's key says what is known of the row group beside the chunks' places.
-Result<format::ParquetGroup> GroupAt(const catalog::RecordsCatalog& catalog, uint64_t i,
-                                     const catalog::RecordEntry& record) {
+// A record's key says what is known of the group of rows beside the columns' places.
+Result<format::TableGroup> GroupAt(const catalog::RecordsCatalog& catalog, uint64_t i,
+                                   const catalog::RecordEntry& record) {
   FB_ASSIGN_OR_RETURN(const std::string key, catalog.KeyOf(i));
   std::vector<ByteRange> ranges;
   for (const catalog::RecordField& field : record.fields) ranges.push_back(field.range);
-  return format::UnpackParquetGroup(key, ranges);
+  const auto format = format::TableFormatOf(catalog.format());
+  FB_ASSERT(format);
+  return format::UnpackTableGroup(*format, key, ranges);
 }
 
 }  // namespace
 
-bool IsOfTables(const catalog::RecordsCatalog& catalog) { return catalog.format() == "parquet"; }
+bool IsOfTables(const catalog::RecordsCatalog& catalog) {
+  return format::TableFormatOf(catalog.format()).has_value();
+}
 
 Result<uint64_t> RowsOf(const catalog::RecordsCatalog& catalog, uint64_t groups) {
   uint64_t rows = 0;
   for (uint64_t i = 0; i < groups; ++i) {
     FB_ASSIGN_OR_RETURN(const catalog::RecordEntry record, catalog.At(i));
-    FB_ASSIGN_OR_RETURN(const format::ParquetGroup group, GroupAt(catalog, i, record));
+    FB_ASSIGN_OR_RETURN(const format::TableGroup group, GroupAt(catalog, i, record));
     rows += group.rows;
   }
   return rows;
 }
 
 TableSamples::TableSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
-    : catalog_(std::move(catalog)) {}
+    : catalog_(std::move(catalog)),
+      format_(format::TableFormatOf(catalog_->format()).value_or(format::TableFormat::kParquet)) {}
 TableSamples::~TableSamples() = default;
 
 Result<std::unique_ptr<TableSamples>> TableSamples::Make(
     std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options) {
-  FB_RETURN_IF_ERROR(format::ParquetIsReadable());
   std::unique_ptr<TableSamples> samples(new TableSamples(std::move(catalog)));
   samples->neighbours_ = options.neighbours;
   std::vector<ops::InputField> inputs;
@@ -152,12 +156,11 @@ Status TableSamples::SetArrays(bool plain) {
 
 // The same type in every file, or it is told which differs.
 Status TableSamples::CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
-                               const format::ParquetColumn& column) const {
-  const bool list = column.max_repetition > 0;
+                               const format::TableLayout& layout) const {
   const uint64_t bytes = leaf.dtype.empty() ? 0
-                         : list             ? static_cast<uint64_t>(ops::BytesOf(leaf.dtype))
+                         : layout.list      ? static_cast<uint64_t>(ops::BytesOf(leaf.dtype))
                                             : ops::BytesOf(leaf.dtype, leaf.shape);
-  if (list == IsList(leaf.shape) && column.value_bytes == bytes) return {};
+  if (layout.list == IsList(leaf.shape) && layout.value_bytes == bytes) return {};
   FB_ASSIGN_OR_RETURN(const catalog::FileEntry shard, catalog_->ShardAt(record.shard));
   return Bad(fmt::format("columns: '{}' has not the same type in all files: see {}{}", leaf.name,
                          catalog_->source_uri(), shard.key));
@@ -165,11 +168,12 @@ Status TableSamples::CheckSame(const catalog::RecordEntry& record, const Leaf& l
 
 Status TableSamples::ReadGroup(uint64_t i) {
   FB_ASSIGN_OR_RETURN(const catalog::RecordEntry record, catalog_->At(i));
-  FB_ASSIGN_OR_RETURN(format::ParquetGroup packed, GroupAt(*catalog_, i, record));
+  FB_ASSIGN_OR_RETURN(format::TableGroup packed, GroupAt(*catalog_, i, record));
   Group group{.record = i, .shard = record.shard};
   if (!groups_.empty() && groups_.back().shard == record.shard) {
     group.number = groups_.back().number + 1;
   }
+  std::vector<format::TableLayout> layouts;
   for (const Leaf& leaf : leaves_) {
     const auto it = std::ranges::find(record.fields, leaf.field, &catalog::RecordField::field);
     if (it == record.fields.end()) {
@@ -177,17 +181,17 @@ Status TableSamples::ReadGroup(uint64_t i) {
       return Bad(
           fmt::format("columns: {}{} has no '{}'", catalog_->source_uri(), shard.key, leaf.name));
     }
-    auto& chunk = packed.chunks[static_cast<size_t>(it - record.fields.begin())];
-    FB_RETURN_IF_ERROR(CheckSame(record, leaf, chunk.column));
-    if (chunk.column.value_bytes == 0) {
-      ragged_bytes_ += chunk.uncompressed;
-    } else if (chunk.column.max_repetition > 0) {
-      ragged_bytes_ += chunk.entries * chunk.column.value_bytes;
+    auto& [layout, chunk] = packed.columns[static_cast<size_t>(it - record.fields.begin())];
+    FB_RETURN_IF_ERROR(format::TableIsReadable(chunk));
+    FB_RETURN_IF_ERROR(CheckSame(record, leaf, layout));
+    if (layout.ragged()) {
+      ragged_bytes_ += layout.DecodedBytes(packed.rows) - packed.rows * sizeof(uint64_t);
     }
+    layouts.push_back(std::move(layout));
     group.chunks.push_back(std::move(chunk));
   }
-  auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows,
-                         group.chunks, neighbours_ ? TableCutOptions() : kCutForAnyRow);
+  auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, layouts,
+                         neighbours_ ? TableCutOptions() : kCutForAnyRow);
   for (TablePiece& piece : pieces) {
     uint64_t raw = 0;
     for (const Extent& extent : piece.extents) raw += SlabsFor(extent.range.size()) * kSlabBytes;
@@ -197,7 +201,6 @@ Status TableSamples::ReadGroup(uint64_t i) {
     rows_ += piece.rows;
     table_.push_back(std::move(piece));
   }
-  for (format::ParquetChunk& chunk : group.chunks) chunk.pages = {};
   groups_.push_back(std::move(group));
   return {};
 }
@@ -416,7 +419,7 @@ std::string TableSamples::DescribeSample(uint64_t sample) const {
   const Group& group = groups_[piece.group];
   const uint64_t row = piece.first_row + sample - firsts_[PieceOf(sample)];
   const auto shard = catalog_->ShardAt(group.shard);
-  return fmt::format("row {} of row group {} of {}", row, group.number,
+  return fmt::format("row {} of {} {} of {}", row, format::GroupName(format_), group.number,
                      shard.ok() ? shard->key : fmt::format("file {}", group.shard));
 }
 

@@ -1,5 +1,6 @@
-// Rows of tables in row groups of columns (Parquet) as samples. Only the chunks of the columns that
-// are wanted are read, each once for all rows that are drawn from it while it is kept decoded.
+// Rows of tables in groups of rows with columns (Parquet's row groups, Arrow's record batches) as
+// samples. Only the columns that are wanted are read, each once for all rows that are drawn from it
+// while it is kept decoded.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +14,20 @@
 #include "feed/record_samples.h"
 #include "feed/table_cut.h"
 #include "feed/table_pieces.h"
-#include "format/parquet.h"
+#include "format/table.h"
 #include "ops/chain.h"
 
 namespace forebay::feed {
 
-// Whether the records of this catalog are row groups.
+// Whether the records of this catalog are groups of rows.
 bool IsOfTables(const catalog::RecordsCatalog& catalog);
 // The rows in the first `groups` records of such a catalog. Errors: those of reading it.
 Result<uint64_t> RowsOf(const catalog::RecordsCatalog& catalog, uint64_t groups);
 
 class TableSamples : public Dataset {
  public:
-  // Reads what the catalog says of every row group. Errors: kInvalidArgument naming what is wrong
-  // with columns or ops; kUnimplemented when there is no Arrow.
+  // Reads what the catalog says of every group of rows. Errors: kInvalidArgument naming what is
+  // wrong with columns or ops; kUnimplemented when what decodes them is not there.
   static Result<std::unique_ptr<TableSamples>> Make(
       std::shared_ptr<const catalog::RecordsCatalog> catalog, const RecordSamplesOptions& options);
   ~TableSamples() override;
@@ -62,7 +63,7 @@ class TableSamples : public Dataset {
   void set_item_bytes(uint64_t bytes) { item_bytes_ = bytes; }
   // Rows come in the catalog's order: columns are kept as they are. Before there is a decoder.
   void ExpectInOrder() { in_order_ = true; }
-  // How many samples there were when the catalog had so many row groups.
+  // How many samples there were when the catalog had so many groups.
   uint64_t RowsOfGroups(uint64_t groups) const;
 
  private:
@@ -70,12 +71,12 @@ class TableSamples : public Dataset {
   struct Rows;
   struct Part;
   class Opened;
-  // A row group that has rows.
+  // A group that has rows.
   struct Group {
     uint64_t record = 0;  // of the catalog
     uint32_t shard = 0;
-    uint64_t number = 0;                       // in its shard, of those with rows
-    std::vector<format::ParquetChunk> chunks;  // of leaves_; without their pages
+    uint64_t number = 0;                     // in its shard, of those with rows
+    std::vector<format::TableChunk> chunks;  // of leaves_
   };
   // An input of the chain.
   struct Input {
@@ -99,7 +100,7 @@ class TableSamples : public Dataset {
   Status ReadGroups();
   Status ReadGroup(uint64_t record);
   Status CheckSame(const catalog::RecordEntry& record, const Leaf& leaf,
-                   const format::ParquetColumn& column) const;
+                   const format::TableLayout& layout) const;
   void MakeSteps();
   size_t PieceOf(uint64_t sample) const;
   Rows Locate(std::span<const uint64_t> samples) const;
@@ -113,6 +114,7 @@ class TableSamples : public Dataset {
                     DecodedColumn* out) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
+  const format::TableFormat format_;
   std::vector<Leaf> leaves_;
   std::vector<uint32_t> widths_;  // of leaves_: bytes of a value, 0 where they differ in size
   std::vector<Input> inputs_;

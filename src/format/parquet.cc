@@ -19,9 +19,10 @@ constexpr Plugin kPlugin = {
     .variable = "FOREBAY_PARQUET_LIBRARY",
     .build_dir = FOREBAY_FORMAT_BUILD_DIR,
     .symbol = parquet::kParquetSymbol,
-    .what_needs = "Parquet files (libforebay_parquet.so, which needs Arrow " FOREBAY_ARROW
-                  ": pip install pyarrow==" FOREBAY_ARROW
-                  ", or FOREBAY_ARROW_DIR with its libarrow and libparquet)",
+    .what_needs =
+        "Parquet files, and LZ4 in Arrow files, (libforebay_parquet.so, which needs "
+        "Arrow " FOREBAY_ARROW ": pip install pyarrow==" FOREBAY_ARROW
+        ", or FOREBAY_ARROW_DIR with its libarrow and libparquet)",
 };
 
 bool Fits(const void* api) {
@@ -57,13 +58,18 @@ Result<std::unique_ptr<ParquetWriter>> ParquetWriter::Make(std::vector<ParquetOu
   return static_cast<const parquet::ParquetApi*>(*Api())->make_writer(std::move(columns), bytes);
 }
 
+Status UnpackLz4Frame(ByteView packed, MutableBytes into) {
+  FB_RETURN_IF_ERROR(ParquetIsReadable());
+  return static_cast<const parquet::ParquetApi*>(*Api())->unpack_lz4_frame(packed, into);
+}
+
 Status ScanParquet(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
   FB_RETURN_IF_ERROR(ParquetIsReadable());
   return static_cast<const parquet::ParquetApi*>(*Api())->scan(shard, on_record, report);
 }
 
 Status DecodeParquet(const ParquetChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                     ParquetValues* out) {
+                     TableValues* out) {
   // Some bytes may repeat a value as often as they like.
   const ParquetLimits limits;
   const uint64_t values = rows * std::max<uint64_t>(chunk.column.value_bytes, 1);

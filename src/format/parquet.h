@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/raw_bytes.h"
 #include "format/damage.h"
 #include "format/record.h"
+#include "format/table_values.h"
 
 namespace forebay::format {
 
@@ -36,13 +36,6 @@ struct ParquetColumn {
   bool operator==(const ParquetColumn&) const = default;
 };
 
-// A page of a chunk, where the file says where its pages lie.
-struct ParquetPage {
-  ByteRange range;  // in the shard, its header included
-  uint64_t first_row = 0;
-  bool operator==(const ParquetPage&) const = default;
-};
-
 struct ParquetChunk {
   ParquetColumn column;
   uint8_t codec = 0;               // as the format numbers them
@@ -50,19 +43,8 @@ struct ParquetChunk {
   uint64_t entries = 0;            // values and nulls; of lists also empty ones
   uint64_t uncompressed = 0;       // bytes, as the file says
   ByteRange range;                 // in the shard: its dictionary, and its pages
-  std::vector<ParquetPage> pages;  // of growing rows and offsets; none: nothing is known
+  std::vector<TablePage> pages;    // of growing rows and offsets; none: nothing is known
   bool operator==(const ParquetChunk&) const = default;
-};
-
-// Of some rows of a chunk: one value for each.
-struct ParquetValues {
-  uint64_t rows = 0;
-  RawBytes values;                // one after the other; of a null that has a size: zeros
-  std::vector<uint64_t> offsets;  // rows + 1, where they differ in size
-  std::vector<uint8_t> valid;     // a row's 0: it is null; empty: none is
-  uint64_t bytes() const {
-    return values.capacity() + offsets.capacity() * sizeof(uint64_t) + valid.capacity();
-  }
 };
 
 // Finds the row groups of a file, each as a record whose fields are the columns' chunks and whose
@@ -86,9 +68,13 @@ Result<ParquetGroup> UnpackParquetGroup(std::string_view packed,
 // dictionary's page, where there is one. Checksums are verified where there are any. Errors:
 // kDataLoss with the page's offset, counted from `place`; kUnimplemented.
 Status DecodeParquet(const ParquetChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                     ParquetValues* out);
+                     TableValues* out);
 
 // OK when Arrow can be loaded; else kUnimplemented, saying what to install.
 Status ParquetIsReadable();
+
+// Fills `into` with what one LZ4 frame becomes. Errors: kDataLoss (damaged, or of another size),
+// kUnimplemented (no Arrow on this machine).
+Status UnpackLz4Frame(ByteView packed, MutableBytes into);
 
 }  // namespace forebay::format

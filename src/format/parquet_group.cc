@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "format/packed_numbers.h"
 #include "format/parquet.h"
 
 namespace forebay::format {
@@ -7,47 +8,7 @@ namespace {
 
 constexpr uint64_t kPackedVersion = 1;
 
-class Packer {
- public:
-  void Varint(uint64_t value) {
-    constexpr uint64_t kLow = 0x7f;
-    for (; value > kLow; value >>= 7) text_ += static_cast<char>((value & kLow) | 0x80);
-    text_ += static_cast<char>(value);
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-// After the first failure everything reads as 0 and ok() is false.
-class Unpacker {
- public:
-  explicit Unpacker(std::string_view text) : text_(text) {}
-  uint64_t Varint(uint64_t most = UINT64_MAX) {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !text_.empty(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(text_[0]);
-      text_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte >= 0x80) continue;
-      ok_ = ok_ && value <= most;
-      return ok_ ? value : 0;
-    }
-    ok_ = false;
-    return 0;
-  }
-  // Of things that take a byte each at least.
-  uint64_t Count() { return Varint(text_.size()); }
-  bool done() const { return ok_ && text_.empty(); }
-  bool ok() const { return ok_; }
-
- private:
-  std::string_view text_;
-  bool ok_ = true;
-};
-
-void PackChunk(const ParquetChunk& chunk, Packer& out) {
+void PackChunk(const ParquetChunk& chunk, NumberPacker& out) {
   const ParquetColumn& column = chunk.column;
   out.Varint(static_cast<uint64_t>(column.stored));
   out.Varint(column.fixed_bytes);
@@ -61,7 +22,7 @@ void PackChunk(const ParquetChunk& chunk, Packer& out) {
   out.Varint(chunk.uncompressed);
   out.Varint(chunk.pages.size());
   uint64_t row = 0;
-  for (const ParquetPage& page : chunk.pages) {
+  for (const TablePage& page : chunk.pages) {
     out.Varint(page.first_row - std::exchange(row, page.first_row));
     out.Varint(page.range.size());
   }
@@ -71,11 +32,11 @@ void PackChunk(const ParquetChunk& chunk, Packer& out) {
   }
 }
 
-bool UnpackPages(Unpacker& in, uint64_t rows, ParquetChunk& chunk) {
+bool UnpackPages(NumberUnpacker& in, uint64_t rows, ParquetChunk& chunk) {
   chunk.pages.resize(in.Count());
   uint64_t row = 0;
   std::vector<uint64_t> sizes;
-  for (ParquetPage& page : chunk.pages) {
+  for (TablePage& page : chunk.pages) {
     const uint64_t more = in.Varint(rows);
     const bool first = &page == &chunk.pages.front();
     row += more;
@@ -93,7 +54,7 @@ bool UnpackPages(Unpacker& in, uint64_t rows, ParquetChunk& chunk) {
   return in.ok();
 }
 
-bool UnpackChunk(Unpacker& in, uint64_t rows, ParquetChunk& chunk) {
+bool UnpackChunk(NumberUnpacker& in, uint64_t rows, ParquetChunk& chunk) {
   constexpr uint64_t kFixedMost = 1 << 20;
   constexpr uint64_t kLevels = 64;
   constexpr uint64_t kCodecs = 255;
@@ -139,7 +100,7 @@ bool CanBe(const ParquetColumn& column) {
 }  // namespace
 
 std::string PackParquetGroup(const ParquetGroup& group) {
-  Packer out;
+  NumberPacker out;
   out.Varint(kPackedVersion);
   out.Varint(group.rows);
   out.Varint(group.chunks.size());
@@ -153,7 +114,7 @@ Result<ParquetGroup> UnpackParquetGroup(std::string_view packed,
   const auto damaged = [] {
     return Status(Code::kDataLoss, "the catalog's words on a row group are damaged");
   };
-  Unpacker in(packed);
+  NumberUnpacker in(packed);
   if (in.Varint() != kPackedVersion) {
     return Status(Code::kUnimplemented, "the catalog describes row groups as another version does");
   }

@@ -97,7 +97,7 @@ TEST(ParquetPages, of_a_few_bytes_that_claim_gigabytes_of_values_are_refused) {
   constexpr int64_t kValues = (int64_t{1} << 31) - 1;
   ParquetChunk chunk{.column = {.stored = ParquetColumn::Stored::kInt64, .value_bytes = 8},
                      .entries = kValues};
-  ParquetValues values;
+  TableValues values;
   const std::string page = Encoded({.values = kValues});
   const Status status = DecodeParquet(chunk, kValues, AsBytes(page), {"", 5}, &values);
   EXPECT_EQ(status.code(), Code::kDataLoss);
@@ -182,7 +182,7 @@ TEST(ParquetGroup, that_is_damaged_is_refused_or_stays_within_its_bounds) {
       const auto group = UnpackParquetGroup(damaged, ranges);
       if (!group.ok()) continue;
       for (size_t i = 0; i < ranges.size(); ++i) {
-        for (const ParquetPage& page : group->chunks[i].pages) {
+        for (const TablePage& page : group->chunks[i].pages) {
           EXPECT_TRUE(ranges[i].Contains(page.range)) << at << " " << value;
           EXPECT_LT(page.first_row, group->rows);
         }

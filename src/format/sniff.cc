@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/crc32c.h"
+#include "format/arrow.h"
 #include "format/foreign.h"
 #include "format/little_endian.h"
 #include "format/recordio.h"
@@ -121,6 +122,7 @@ Kind ByMagic(const Head& head) {
   if (IsRecordIo(head)) return Kind::kRecordIo;
   if (IsTfRecord(head)) return Kind::kTfRecord;
   if (IsTar(head)) return Kind::kTar;
+  if (IsArrowStream(head.bytes, head.size)) return Kind::kArrow;
   return Kind::kUnknown;
 }
 

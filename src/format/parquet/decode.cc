@@ -54,7 +54,7 @@ class Decoding {
   using T = typename Type::c_type;
 
   // `most`: bytes that values may take.
-  Decoding(const ParquetColumn& column, uint64_t most, pq::ColumnReader& reader, ParquetValues& out)
+  Decoding(const ParquetColumn& column, uint64_t most, pq::ColumnReader& reader, TableValues& out)
       : column_(column),
         most_(most),
         reader_(static_cast<pq::TypedColumnReader<Type>&>(reader)),
@@ -201,7 +201,7 @@ class Decoding {
   const ParquetColumn& column_;
   const uint64_t most_;
   pq::TypedColumnReader<Type>& reader_;
-  ParquetValues& out_;
+  TableValues& out_;
   std::vector<int16_t> definitions_, repetitions_;
   struct alignas(alignof(T)) Raw {
     std::byte bytes[sizeof(T)];
@@ -221,12 +221,12 @@ struct Task {
 };
 
 template <class Type>
-Status Run(const Task& task, pq::ColumnReader& reader, ParquetValues* out) {
+Status Run(const Task& task, pq::ColumnReader& reader, TableValues* out) {
   return Decoding<Type>(task.column, task.most, reader, *out).Run(task.rows, task.entries);
 }
 
 Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
-                   ParquetValues* out) {
+                   TableValues* out) {
   // Arrow's own allocator (mimalloc) was seen to crash in a thread that was the first to use it.
   arrow::MemoryPool* pool = arrow::system_memory_pool();
   const ParquetColumn& column = chunk.column;
@@ -268,7 +268,7 @@ Status DecodePages(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, B
 }  // namespace
 
 Status Decode(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
-              ParquetValues* out) {
+              TableValues* out) {
   try {
     return DecodePages(chunk, rows, entries, bytes, out);
   } catch (const std::exception& error) {

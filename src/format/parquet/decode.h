@@ -7,6 +7,6 @@ namespace forebay::format::parquet {
 
 // As DecodeParquet of format/parquet.h, of pages whose heads have been checked.
 Status Decode(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
-              ParquetValues* out);
+              TableValues* out);
 
 }  // namespace forebay::format::parquet

@@ -2,6 +2,7 @@
 #include "format/parquet/decode.h"
 #include "format/parquet/plugin_api.h"
 #include "format/parquet/scan.h"
+#include "format/parquet/unpack.h"
 #include "format/parquet/writer.h"
 
 namespace forebay::format::parquet {
@@ -13,6 +14,7 @@ const ParquetApi* Api() {
                                  .fingerprint = ParquetFingerprint(),
                                  .scan = &Scan,
                                  .decode = &Decode,
+                                 .unpack_lz4_frame = &UnpackLz4Frame,
                                  .make_writer = &MakeWriter};
   return &api;
 }

@@ -19,7 +19,9 @@ struct ParquetApi {
   Status (*scan)(const Shard& shard, const OnRecord& on_record, ScanReport* report) = nullptr;
   // Pages whose heads have been checked.
   Status (*decode)(const ParquetChunk& chunk, uint64_t rows, uint64_t entries, ByteView bytes,
-                   ParquetValues* out) = nullptr;
+                   TableValues* out) = nullptr;
+  // As UnpackLz4Frame of format/parquet.h.
+  Status (*unpack_lz4_frame)(ByteView packed, MutableBytes into) = nullptr;
   // Columns of which no two have one name.
   Result<std::unique_ptr<ParquetWriter>> (*make_writer)(std::vector<ParquetOutputColumn> columns,
                                                         uint64_t bytes) = nullptr;
@@ -31,8 +33,8 @@ inline constexpr char kParquetSymbol[] = "forebay_parquet_api";
 constexpr uint64_t ParquetFingerprint() {
   return PluginFingerprint({sizeof(ParquetApi), sizeof(Shard), sizeof(FoundRecord),
                             sizeof(FoundField), sizeof(ScanReport), sizeof(ParquetChunk),
-                            sizeof(ParquetColumn), sizeof(ParquetValues),
-                            sizeof(ParquetOutputColumn), sizeof(Status)});
+                            sizeof(ParquetColumn), sizeof(TableValues), sizeof(ParquetOutputColumn),
+                            sizeof(Status)});
 }
 
 }  // namespace forebay::format::parquet

@@ -284,9 +284,9 @@ Result<ParquetChunk> ChunkOf(const File& file, const pq::ColumnChunkMetaData& me
 }
 
 // What an offset index says, where it can be: pages one after the other to the chunk's end.
-std::vector<ParquetPage> PagesOf(const pq::OffsetIndex& index, const ParquetChunk& chunk,
-                                 uint64_t rows) {
-  std::vector<ParquetPage> pages;
+std::vector<TablePage> PagesOf(const pq::OffsetIndex& index, const ParquetChunk& chunk,
+                               uint64_t rows) {
+  std::vector<TablePage> pages;
   for (const pq::PageLocation& location : index.page_locations()) {
     const uint64_t at = pages.empty() ? chunk.range.offset : pages.back().range.end;
     const auto first = static_cast<uint64_t>(location.first_row_index);

@@ -1,0 +1,197 @@
+// What a catalog says of a record batch, and what of that can be.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "format/arrow.h"
+#include "format/packed_numbers.h"
+
+namespace forebay::format {
+namespace {
+
+using Kind = ArrowColumn::Kind;
+
+constexpr uint64_t kPackedVersion = 1;
+constexpr uint64_t kCountMost = uint64_t{1} << 40;
+constexpr uint64_t kBytesMost = uint64_t{1} << 50;
+constexpr uint64_t kViewBytes = 16;
+
+uint64_t BytesOfBits(uint64_t bits) { return bits / 8 + (bits % 8 == 0 ? 0 : 1); }
+
+// That buffer `i` of its own has at least, unpacked.
+uint64_t LeastBytes(const ArrowChunk& chunk, uint64_t rows, size_t i) {
+  const ArrowColumn& column = chunk.column;
+  const uint64_t offsets = (rows + 1) * (column.wide ? sizeof(int64_t) : sizeof(int32_t));
+  const uint64_t elements = column.kind == Kind::kList ? chunk.entries : rows * column.each;
+  if (i == 0) return BytesOfBits(rows);
+  switch (column.kind) {
+    case Kind::kValues:
+      return BytesOfBits(rows * column.bits);
+    case Kind::kBytes:
+      return i == 1 ? offsets : 0;
+    case Kind::kViews:
+      return i == 1 ? rows * kViewBytes : 0;
+    case Kind::kList:
+      if (i == 1) return offsets;
+      return BytesOfBits(i == 2 ? elements : elements * column.bits);
+    case Kind::kArrays:
+      return BytesOfBits(i == 1 ? elements : elements * column.bits);
+  }
+  return 0;
+}
+
+// Validity may be left out.
+bool IsValidity(const ArrowColumn& column, size_t i) {
+  return i == 0 || (column.kind == Kind::kList && i == 2) ||
+         (column.kind == Kind::kArrays && i == 1);
+}
+
+uint64_t MostBytes(const ArrowChunk& chunk, uint64_t stored) {
+  constexpr ArrowLimits kLimits;
+  if (chunk.codec == ArrowCodec::kNone || stored == 0) return stored;
+  const uint64_t unpacked = std::max(kLimits.free_ratio_bytes, kLimits.ratio * stored);
+  return std::max(stored, std::min(unpacked, kLimits.buffer_bytes));
+}
+
+size_t BuffersOf(Kind kind) {
+  constexpr size_t kOwn[] = {2, 3, 2, 4, 3};  // of views at least
+  return kOwn[static_cast<size_t>(kind)];
+}
+
+void PackChunk(const ArrowChunk& chunk, NumberPacker& out) {
+  const ArrowColumn& column = chunk.column;
+  out.Varint(static_cast<uint64_t>(column.kind));
+  out.Varint(column.wide ? 1 : 0);
+  out.Varint(column.bits);
+  out.Varint(column.each);
+  out.Varint(column.parents);
+  out.Varint(static_cast<uint64_t>(chunk.codec));
+  out.Varint(chunk.entries);
+  out.Varint(chunk.uncompressed);
+  out.Varint(chunk.buffers.size());
+  for (const ByteRange& buffer : chunk.buffers) {
+    out.Varint(buffer.size());
+    if (!buffer.empty()) out.Zigzag(static_cast<int64_t>(buffer.offset - chunk.range.offset));
+  }
+}
+
+bool UnpackBuffer(NumberUnpacker& in, const ByteRange& within, ByteRange& buffer) {
+  const uint64_t bytes = in.Varint(kBytesMost);
+  if (bytes == 0) return in.ok();
+  const uint64_t offset = within.offset + static_cast<uint64_t>(in.Zigzag());
+  if (!in.ok() || offset > kBytesMost) return false;
+  buffer = {offset, offset + bytes};
+  return true;
+}
+
+bool CanBe(const ArrowColumn& column) {
+  constexpr uint32_t kBitsMost = 8 << 20;
+  const uint32_t bits = column.bits;
+  const bool number = bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
+  switch (column.kind) {
+    case Kind::kValues:
+      return number || (bits > 0 && bits % 8 == 0 && bits <= kBitsMost);
+    case Kind::kBytes:
+    case Kind::kViews:
+      return bits == 0;
+    case Kind::kList:
+      return number;
+    case Kind::kArrays:
+      return number && uint64_t{column.each} * std::max<uint32_t>(bits, 8) <= kBitsMost;
+  }
+  return false;
+}
+
+bool UnpackChunk(NumberUnpacker& in, uint64_t rows, ArrowChunk& chunk) {
+  constexpr uint64_t kU32Most = UINT32_MAX;
+  ArrowColumn& column = chunk.column;
+  column.kind = static_cast<Kind>(in.Varint(static_cast<uint64_t>(Kind::kArrays)));
+  column.wide = in.Varint(1) != 0;
+  column.bits = static_cast<uint32_t>(in.Varint(kU32Most));
+  column.each = static_cast<uint32_t>(in.Varint(kU32Most));
+  column.parents = static_cast<uint32_t>(in.Count());
+  chunk.codec = static_cast<ArrowCodec>(in.Varint(static_cast<uint64_t>(ArrowCodec::kZstd)));
+  chunk.entries = in.Varint(kCountMost);
+  chunk.uncompressed = in.Varint(kBytesMost);
+  if (!in.ok() || !CanBe(column) || (column.kind != Kind::kArrays && column.each != 1)) {
+    return false;
+  }
+  chunk.buffers.resize(in.Count());
+  const uint64_t own = BuffersOf(column.kind);
+  if (chunk.buffers.size() < column.parents + own ||
+      (column.kind != Kind::kViews && chunk.buffers.size() != column.parents + own)) {
+    return false;
+  }
+  for (size_t i = 0; i < chunk.buffers.size(); ++i) {
+    ByteRange& buffer = chunk.buffers[i];
+    if (!UnpackBuffer(in, chunk.range, buffer)) return false;
+    if (i >= column.parents && !buffer.empty() && !chunk.range.Contains(buffer)) return false;
+  }
+  return (column.kind == Kind::kList || chunk.entries == rows) &&
+         CheckArrowChunk(chunk, rows, "", {}).ok();
+}
+
+}  // namespace
+
+Status CheckArrowChunk(const ArrowChunk& chunk, uint64_t rows, std::string_view name,
+                       const Place& place) {
+  for (size_t i = 0; i < chunk.buffers.size(); ++i) {
+    const bool parent = i < chunk.column.parents;
+    const size_t own = parent ? 0 : i - chunk.column.parents;
+    const uint64_t bytes = chunk.buffers[i].size();
+    if (!parent && bytes == 0 && IsValidity(chunk.column, own)) continue;
+    const uint64_t least = LeastBytes(chunk, rows, own);
+    if (least <= MostBytes(chunk, bytes)) continue;
+    return Damaged(place,
+                   fmt::format("column '{}' of {} rows, of which buffer {} becomes {} bytes", name,
+                               rows, own, least),
+                   fmt::format("{} bytes", bytes));
+  }
+  return {};
+}
+
+std::string PackArrowBatch(const ArrowBatch& batch) {
+  NumberPacker out;
+  out.Varint(kPackedVersion);
+  out.Varint(batch.rows);
+  out.Varint(batch.chunks.size());
+  for (const ArrowChunk& chunk : batch.chunks) PackChunk(chunk, out);
+  return out.Take();
+}
+
+Result<ArrowBatch> UnpackArrowBatch(std::string_view packed, const std::vector<ByteRange>& fields) {
+  const auto damaged = [] {
+    return Status(Code::kDataLoss, "the catalog's words on a record batch are damaged");
+  };
+  NumberUnpacker in(packed);
+  if (in.Varint() != kPackedVersion) {
+    return Status(Code::kUnimplemented,
+                  "the catalog describes record batches as another version does");
+  }
+  ArrowBatch batch{.rows = in.Varint(kCountMost)};
+  if (in.Count() != fields.size() || !in.ok() || batch.rows == 0) return damaged();
+  for (const ByteRange& range : fields) {
+    if (range.end > kBytesMost) return damaged();
+    ArrowChunk chunk{.range = range};
+    if (!UnpackChunk(in, batch.rows, chunk)) return damaged();
+    batch.chunks.push_back(std::move(chunk));
+  }
+  if (!in.done()) return damaged();
+  return batch;
+}
+
+std::vector<ByteRange> ReadsOf(const ArrowChunk& chunk) {
+  std::vector<ByteRange> reads(chunk.buffers.begin(), chunk.buffers.begin() + chunk.column.parents);
+  reads.push_back(chunk.range);
+  return reads;
+}
+
+TableLayout LayoutOf(const ArrowChunk& chunk) {
+  return {.value_bytes = chunk.column.value_bytes(),
+          .list = chunk.column.kind == Kind::kList,
+          .entries = chunk.entries,
+          .uncompressed = chunk.uncompressed,
+          .ranges = ReadsOf(chunk)};
+}
+
+}  // namespace forebay::format

@@ -1,0 +1,275 @@
+// ScanArrow: where the columns of a file's or stream's record batches lie, by metadata alone.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "format/arrow_schema.h"
+#include "format/little_endian.h"
+#include "format/window.h"
+
+namespace forebay::format {
+namespace {
+
+constexpr std::string_view kMagic = "ARROW1";
+constexpr uint64_t kHeadBytes = 8;         // the magic, padded
+constexpr uint64_t kTailBytes = 64 << 10;  // of a file, read at once
+constexpr uint64_t kEndBytes = sizeof(int32_t) + kMagic.size();
+constexpr uint32_t kContinues = 0xffffffff;
+constexpr uint64_t kWord = sizeof(uint32_t);
+constexpr uint64_t kBlockBytes = 24;  // in the footer, of a record batch
+
+// How a message begins.
+struct MessageHead {
+  uint64_t head_bytes = 0;  // 8; 4 where it is of before Arrow 0.15
+  uint64_t bytes = 0;       // of the metadata; 0: the end of the stream
+};
+
+MessageHead HeadOf(ByteView bytes) {
+  const auto first = Load<uint32_t>(bytes);
+  if (first != kContinues) return {kWord, first};
+  return {2 * kWord, Load<uint32_t>(bytes, kWord)};
+}
+
+class Scan {
+ public:
+  Scan(const Shard& shard, const OnRecord& on_record, ScanReport* report)
+      : window_(shard, report), on_record_(on_record), report_(report) {}
+
+  Status Run() {
+    const uint64_t head_bytes = std::min(window_.size(), kHeadBytes);
+    FB_ASSIGN_OR_RETURN(const ByteView head, window_.At(0, head_bytes, "an Arrow file"));
+    return AsText(head).starts_with(kMagic) ? RunFile() : RunStream();
+  }
+
+ private:
+  Place At(uint64_t offset) const { return window_.PlaceAt(offset); }
+
+  Status SetSchema(FlatReader& in, const FlatTable& schema, int version, uint64_t offset) {
+    FB_ASSIGN_OR_RETURN(schema_, ParseArrowSchema(in, schema, version, At(offset)));
+    report_->oddities += schema_->left_out - schema_->left_out_first.size();
+    for (const std::string& name : schema_->left_out_first) {
+      report_->Note(offset, fmt::format("column '{}' is left out: its type is none of those that "
+                                        "come as arrays",
+                                        name));
+    }
+    if (schema_->leaves.empty()) return Refused(At(offset), "no column that is read");
+    return {};
+  }
+
+  // Valid until more is read.
+  Result<ByteView> BytesAt(uint64_t offset, uint64_t bytes, std::string_view what) {
+    if (offset >= tail_at_ && RangeWithin(offset, bytes, window_.size())) {
+      return ByteView(tail_).subspan(offset - tail_at_, bytes);
+    }
+    return window_.At(offset, bytes, what);
+  }
+
+  Status CheckMessageBytes(uint64_t bytes, uint64_t offset) const {
+    constexpr uint64_t kMost = ArrowLimits{}.message_bytes;
+    if (bytes <= kMost) return {};
+    return AboveLimit(At(offset), "the size of a message's metadata", bytes, kMost);
+  }
+
+  Status TakeBatch(FlatReader& in, const ArrowMessage& message, ByteRange body, uint64_t offset) {
+    FB_ASSIGN_OR_RETURN(ArrowBatch batch,
+                        ParseArrowBatch(in, *schema_, message.header, body, At(offset)));
+    if (batch.rows == 0) return {};
+    if (body.offset < end_) {  // a catalog's records lie one behind the other
+      return Damaged(At(body.offset), "a record batch behind the one before it",
+                     fmt::format("one that ends at {}", end_));
+    }
+    end_ = body.end;
+    FoundRecord record{.range = body};
+    for (size_t i = 0; i < batch.chunks.size(); ++i) {
+      const ArrowChunk& chunk = batch.chunks[i];
+      const ArrowLeaf& leaf = schema_->leaves[i];
+      record.fields.push_back({.name = leaf.name,
+                               .range = chunk.range,
+                               .bytes = LayoutOf(chunk).DecodedBytes(batch.rows),
+                               .dtype = leaf.dtype,
+                               .shape = leaf.shape});
+    }
+    record.key = PackArrowBatch(batch);
+    report_->records += batch.rows;
+    return on_record_(std::move(record));
+  }
+
+  Result<std::vector<std::byte>> ReadFooter() {
+    const uint64_t size = window_.size();
+    if (size < kHeadBytes + kEndBytes) {
+      return Truncated(At(0), "an Arrow file", kHeadBytes + kEndBytes, size);
+    }
+    const uint64_t tail_at = size - std::min(size, kTailBytes);
+    tail_.resize(size - tail_at);
+    if (tail_at == 0) {
+      FB_ASSIGN_OR_RETURN(const ByteView all, window_.At(0, size, "an Arrow file"));
+      std::ranges::copy(all, tail_.begin());
+    } else {
+      FB_RETURN_IF_ERROR(window_.shard().read({tail_at, size}, tail_));
+      report_->bytes_read += tail_.size();
+    }
+    tail_at_ = tail_at;
+    const ByteView end = ByteView(tail_).last(kEndBytes);
+    if (AsText(end.subspan(sizeof(int32_t))) != kMagic) {
+      return Damaged(At(size - kMagic.size()), "the end of an Arrow file ('ARROW1')",
+                     "other bytes: it may be cut off");
+    }
+    const auto length = Load<int32_t>(end);
+    const uint64_t most = std::min(size - kHeadBytes - kEndBytes, ArrowLimits{}.footer_bytes);
+    if (length <= 0 || static_cast<uint64_t>(length) > most) {
+      return AboveLimit(At(size - kEndBytes), "the size of an Arrow footer",
+                        static_cast<uint64_t>(length), most);
+    }
+    footer_at_ = size - kEndBytes - static_cast<uint64_t>(length);
+    std::vector<std::byte> footer(static_cast<uint64_t>(length));
+    if (footer_at_ >= tail_at) {
+      std::ranges::copy(ByteView(tail_).subspan(footer_at_ - tail_at, footer.size()),
+                        footer.begin());
+    } else {
+      FB_RETURN_IF_ERROR(window_.shard().read({footer_at_, footer_at_ + footer.size()}, footer));
+      report_->bytes_read += footer.size();
+    }
+    return footer;
+  }
+
+  // `number`: of the footer's record batches.
+  Status TakeBlock(const FlatVector& blocks, uint64_t number) {
+    const auto offset = static_cast<uint64_t>(blocks.Member<int64_t>(number));
+    const auto bytes = static_cast<uint64_t>(blocks.Member<int32_t>(number, 8));
+    const auto body_bytes = static_cast<uint64_t>(blocks.Member<int64_t>(number, 16));
+    const auto metadata = RangeWithin(offset, bytes, footer_at_);
+    const auto body = metadata ? RangeWithin(metadata->end, body_bytes, footer_at_) : std::nullopt;
+    if (!body || bytes < 2 * kWord) {  // what is negative is large
+      return Damaged(At(footer_at_), "a record batch inside of the file",
+                     fmt::format("{} and {} bytes at {}", bytes, body_bytes, offset));
+    }
+    FB_RETURN_IF_ERROR(CheckMessageBytes(bytes, offset));
+    FB_ASSIGN_OR_RETURN(const ByteView all, BytesAt(offset, bytes, "a record batch's metadata"));
+    const MessageHead head = HeadOf(all);
+    if (head.bytes > bytes - head.head_bytes) {
+      return Damaged(At(offset), fmt::format("a message of {} bytes", bytes),
+                     fmt::format("one of {}", head.bytes));
+    }
+    FlatReader in(all.subspan(head.head_bytes, head.bytes));
+    FB_ASSIGN_OR_RETURN(const ArrowMessage message, ParseArrowMessage(in, At(offset)));
+    if (message.kind != ArrowMessage::Kind::kBatch || message.body_bytes != body_bytes) {
+      return Damaged(At(offset), fmt::format("a record batch with a body of {} bytes", body_bytes),
+                     fmt::format("a message of kind {} with one of {}",
+                                 static_cast<int>(message.kind), message.body_bytes));
+    }
+    return TakeBatch(in, message, *body, offset);
+  }
+
+  Status RunFile() {
+    FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFooter());
+    FlatReader in(bytes);
+    const FlatTable footer = in.Root();
+    const FlatVector blocks = footer.Structs(3, kBlockBytes);
+    if (!in.ok() || !footer.exists()) {
+      return Damaged(At(footer_at_), "an Arrow footer", "other bytes: it is damaged");
+    }
+    FB_ASSIGN_OR_RETURN(const int version, ArrowVersionOf(footer, At(footer_at_)));
+    FB_RETURN_IF_ERROR(SetSchema(in, footer.Table(1), version, footer_at_));
+    for (uint64_t i = 0; i < blocks.size(); ++i) {
+      Status status = TakeBlock(blocks, i);
+      if (!status.ok()) return std::move(status).WithContext(fmt::format("record batch {}", i));
+    }
+    return {};
+  }
+
+  // Sets `head`; its bytes are 0 at the stream's end.
+  Status NextMessage(uint64_t offset, MessageHead* head) {
+    const uint64_t left = window_.Left(offset);
+    if (left == 0) {
+      report_->Note(offset, "the stream has no end marker: it may be cut between record batches");
+      return {};
+    }
+    std::byte words[2 * kWord] = {};
+    const uint64_t least = std::clamp(left, kWord, 2 * kWord);
+    FB_ASSIGN_OR_RETURN(const ByteView there, window_.At(offset, least, "a message"));
+    std::ranges::copy(there, words);
+    *head = HeadOf(words);
+    if (head->head_bytes > left) return Truncated(At(offset), "a message", 2 * kWord, left);
+    if (head->bytes == 0 && left > head->head_bytes) {
+      report_->Note(
+          offset + head->head_bytes,
+          fmt::format("{} bytes behind the stream's end are left out", left - head->head_bytes));
+    }
+    return CheckMessageBytes(head->bytes, offset);
+  }
+
+  // `end`: where it does, with its body.
+  Status TakeMessage(uint64_t offset, const MessageHead& head, uint64_t* end) {
+    const uint64_t at = offset + head.head_bytes;
+    FB_ASSIGN_OR_RETURN(const ByteView bytes, window_.At(at, head.bytes, "a message's metadata"));
+    FlatReader in(bytes);
+    FB_ASSIGN_OR_RETURN(const ArrowMessage message, ParseArrowMessage(in, At(offset)));
+    const uint64_t body_at = at + head.bytes;
+    const auto body = RangeWithin(body_at, message.body_bytes, window_.size());
+    if (!body) {
+      return Truncated(At(body_at), "the body of a message", message.body_bytes,
+                       window_.Left(body_at));
+    }
+    *end = body->end;
+    const bool is_schema = message.kind == ArrowMessage::Kind::kSchema;
+    if (is_schema == schema_.has_value()) {
+      return Damaged(At(offset), "a schema, and then record batches",
+                     is_schema ? "another schema" : "no schema ahead");
+    }
+    if (is_schema) return SetSchema(in, message.header, message.version, offset);
+    if (message.kind == ArrowMessage::Kind::kBatch) return TakeBatch(in, message, *body, offset);
+    if (message.kind == ArrowMessage::Kind::kDictionary) return {};
+    return Refused(At(offset), "a tensor between record batches");
+  }
+
+  Status RunStream() {
+    for (uint64_t at = 0;;) {
+      MessageHead head;
+      FB_RETURN_IF_ERROR(NextMessage(at, &head));
+      if (head.bytes == 0) break;
+      FB_RETURN_IF_ERROR(TakeMessage(at, head, &at));
+    }
+    if (schema_) return {};
+    return Damaged(At(0), "an Arrow stream that begins with a schema", "its end");
+  }
+
+  Window window_;
+  const OnRecord& on_record_;
+  ScanReport* const report_;
+  std::optional<ArrowSchema> schema_;
+  uint64_t end_ = 0;  // of the batch before
+  // Of a file.
+  std::vector<std::byte> tail_;
+  uint64_t tail_at_ = std::numeric_limits<uint64_t>::max();
+  uint64_t footer_at_ = 0;
+};
+
+}  // namespace
+
+Status ScanArrow(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+  return Scan(shard, on_record, report).Run();
+}
+
+bool IsArrowStream(ByteView head, uint64_t shard_size) {
+  if (head.size() < 2 * kWord) return false;
+  const MessageHead start = HeadOf(head);
+  // Metadata is padded, so that its body begins at a multiple of 8.
+  const bool sized = start.bytes > 0 && start.bytes <= ArrowLimits{}.message_bytes &&
+                     (start.head_bytes + start.bytes) % (2 * kWord) == 0 &&
+                     start.head_bytes + start.bytes <= shard_size;
+  if (!sized) return false;
+  const ByteView there = head.subspan(start.head_bytes);
+  FlatReader in(there.first(std::min<uint64_t>(there.size(), start.bytes)));
+  const FlatTable root = in.Root();
+  constexpr int kVersions = 5;
+  const auto version = root.Get<int16_t>(0);
+  const auto kind = root.Get<uint8_t>(1);
+  const auto body = root.Get<int64_t>(3);
+  return in.ok() && root.exists() && version >= 0 && version < kVersions && body == 0 &&
+         kind == static_cast<uint8_t>(ArrowMessage::Kind::kSchema);
+}
+
+}  // namespace forebay::format

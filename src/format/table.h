@@ -1,0 +1,50 @@
+// Tables whatever their format: groups of rows (Parquet's row groups, Arrow's record batches), of
+// which each column is read and decoded by itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "format/arrow.h"
+#include "format/parquet.h"
+#include "format/table_values.h"
+
+namespace forebay::format {
+
+enum class TableFormat : uint8_t { kParquet, kArrow };
+
+// Of a catalog's format; nullopt: its records are no groups of rows.
+std::optional<TableFormat> TableFormatOf(std::string_view name);
+// "row group", "record batch".
+std::string_view GroupName(TableFormat format);
+
+// What decoding a column has to know.
+using TableChunk = std::variant<ParquetChunk, ArrowChunk>;
+
+struct TableColumn {
+  TableLayout layout;
+  TableChunk chunk;  // without pages
+};
+
+struct TableGroup {
+  uint64_t rows = 0;
+  std::vector<TableColumn> columns;  // in the order of the record's fields
+};
+
+// Of a record of a catalog: its key, and where its fields lie. Errors: kDataLoss, kUnimplemented.
+Result<TableGroup> UnpackTableGroup(TableFormat format, std::string_view key,
+                                    const std::vector<ByteRange>& fields);
+
+// Decodes what was read of a column's ranges, one after the other; of a format with pages whole
+// ones, in `rows` rows. Errors: kDataLoss with the offset, in the shard or counted from `place`;
+// kUnimplemented.
+Status DecodeTable(const TableChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
+                   TableValues* out);
+
+// OK when it can be decoded on this machine; else kUnimplemented, saying what to install.
+Status TableIsReadable(const TableChunk& chunk);
+
+}  // namespace forebay::format
