@@ -36,6 +36,7 @@ constexpr Target kTargets[] = {
     {"npy_rows", &NpyRows},
     {"npz", &Npz},
     {"unpack", &Unpack},
+    {"compressed", &Compressed},
     {"litdata", &LitData},
     {"litdata_index", &LitDataIndex},
     {"beton", &Beton},

@@ -48,6 +48,7 @@ void MdsValue(ByteView input);          // a line: an encoding; a value
 void NpyRows(ByteView input);           // a file of NumPy, and its rows
 void Npz(ByteView input);               // a zip of them
 void Unpack(ByteView input);            // a compressed file
+void Compressed(ByteView input);        // what a catalog says of a compressed shard, and the shard
 void LitData(ByteView input);           // a chunk, and one item
 void LitDataIndex(ByteView input);      // its index.json
 void Beton(ByteView input);             // FFCV's file

@@ -136,7 +136,7 @@ Status StorePart(const IndexJob& job, const IndexOptions& options,
 Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& options,
                                    const std::string& name) {
   FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
-  catalog::RecordsOptions build = RecordsBuild(job, options);
+  catalog::RecordsOptions build = RecordsBuild(job, options, name);
   build.share = options.share;
   build.shares = options.shares;
   catalog::RecordsReport built;

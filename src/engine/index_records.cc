@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "catalog/listing.h"
 #include "catalog/records_builder.h"
 #include "engine/open_catalog.h"
+#include "engine/pack_unpacked.h"
 #include "engine/record_formats.h"
 #include "feed/table_samples.h"
 #include "store/pinned_object.h"
@@ -17,6 +19,7 @@ namespace forebay::engine {
 namespace {
 
 constexpr size_t kProbed = 16;
+constexpr uint32_t kCompressedAtOnce = 4;
 constexpr size_t kListed = 100'000;  // of which those are taken
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 
@@ -44,10 +47,15 @@ IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job,
   return report;
 }
 
-catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options) {
+catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options,
+                                     const std::string& format) {
   catalog::RecordsOptions build;
   build.source_uri = job.source_uri;
   build.parallel = options.parallel;
+  // Each holds a shard, stored and unpacked.
+  if (format::CompressedRowsOf(format)) {
+    build.parallel = std::min(build.parallel, kCompressedAtOnce);
+  }
   if (options.on_progress) {
     build.on_progress = [&options](const catalog::BuildProgress& p) {
       return options.on_progress({p.objects_done, p.objects_total, p.bytes_read});
@@ -87,7 +95,7 @@ Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
                                       const std::string& name) {
   FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
-  catalog::RecordsOptions build = RecordsBuild(job, options);
+  catalog::RecordsOptions build = RecordsBuild(job, options, name);
   std::shared_ptr<const catalog::RecordsCatalog> earlier;
   if (options.append) {
     FB_ASSIGN_OR_RETURN(const store::Uri uri, store::ParseUri(job.target.uri));
@@ -146,6 +154,7 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
       &listing));
   if (video) return std::string();
   std::map<std::string, std::vector<std::string>> of_format;
+  std::optional<std::string> compressed;
   const size_t probed = std::min(kProbed, objects.size());
   for (size_t k = 0; k < probed; ++k) {
     const store::ObjectInfo& info = objects[k * objects.size() / probed];
@@ -153,6 +162,13 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     format::Shard shard{.name = info.key.substr(job.prefix.size()), .size = info.size, .read = {}};
     shard.read = [&](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
     FB_ASSIGN_OR_RETURN(std::string format, FormatOfShard(shard));
+    FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+    if (packed && format.empty()) {
+      if (!compressed) {  // to look inside takes all of it: the others are like the first
+        FB_ASSIGN_OR_RETURN(compressed, CompressedFormatOfShard(shard));
+      }
+      format = *compressed;
+    }
     if (!format.empty()) of_format[std::move(format)].push_back(shard.name);
   }
   // A table of labels beside a million pictures is not what the data set is.

@@ -13,7 +13,8 @@ namespace forebay::engine {
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
                                       const std::string& format);
 // What both that and one machine's share of it are made by and say.
-catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options);
+catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options,
+                                     const std::string& format);
 IndexReport Summarize(catalog::RecordsReport built, const IndexJob& job, const std::string& format);
 // A catalog before it is stored. Errors: kInvalidArgument (its shards do not go together).
 Result<std::shared_ptr<const catalog::RecordsCatalog>> OpenBuilt(std::vector<std::byte> bytes);

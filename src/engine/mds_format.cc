@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "engine/pack_unpacked.h"
 #include "engine/record_formats.h"
+#include "format/compressed.h"
 #include "format/mds.h"
 #include "format/mds_json.h"
 #include "store/s3/named_digest.h"
@@ -185,15 +187,51 @@ catalog::RecordFormat MdsRecordFormat() {
       return format::Damaged({shard.name, 0}, "a shard, as index.json says", "something else");
     }
     return format::Refused({shard.name, 0},
-                           fmt::format("a shard compressed with {}: there is no random access; "
-                                       "write it without compression, or "
-                                       "make shards of it with `forebay pack --unpack`",
+                           fmt::format("a shard compressed with {}: index it as compressed-mds, "
+                                       "to be read in whole shards, or make others of it with "
+                                       "`forebay pack --unpack`",
                                        expected->compression));
   };
   mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
                        ScanReport* report) -> Status {
     FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
     return ScanHashed(shard, expected, on_record, report);
+  };
+  return mds;
+}
+
+catalog::RecordFormat CompressedMdsFormat() {
+  auto indexes = std::make_shared<Indexes>();
+  catalog::RecordFormat mds{.name = "compressed-mds", .companion = std::string(kIndexName)};
+  mds.is_shard = [indexes](const Shard& shard) -> Result<bool> {
+    FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+    if (packed) return true;
+    FB_ASSIGN_OR_RETURN(const format::Kind kind, KindOf(shard));
+    if (kind == format::Kind::kMds) return true;  // which the scan refuses
+    FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
+    if (expected == nullptr) return false;
+    return format::Refused(
+        {shard.name, 0},
+        fmt::format("a shard compressed with '{}': gzip and zstd are read", expected->compression));
+  };
+  mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
+                       ScanReport* report) -> Status {
+    FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
+    const auto scan = [&](const Shard& inside, const OnRecord& on_row, ScanReport* of_rows) {
+      return ScanHashed(inside, expected, on_row, of_rows);
+    };
+    constexpr auto kRows = format::CompressedRows::kMds;
+    if (expected == nullptr || !expected->zip) {
+      return format::ScanCompressed(kRows, shard, scan, on_record, report);
+    }
+    if (expected->zip->bytes != shard.size) {
+      return format::Damaged({shard.name, 0},
+                             fmt::format("{} bytes, as index.json says", expected->zip->bytes),
+                             fmt::format("{}", shard.size));
+    }
+    HashedShard hashed(shard, *expected->zip);
+    FB_RETURN_IF_ERROR(format::ScanCompressed(kRows, hashed.shard(), scan, on_record, report));
+    return hashed.Check(report);
   };
   return mds;
 }

@@ -7,5 +7,7 @@ namespace forebay::engine {
 
 // For one build: what it has read of index files it keeps.
 catalog::RecordFormat MdsRecordFormat();
+// Of shards that are compressed as a whole.
+catalog::RecordFormat CompressedMdsFormat();
 
 }  // namespace forebay::engine

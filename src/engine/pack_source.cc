@@ -194,6 +194,10 @@ Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCat
 
 Status CheckFormat(const std::string& name) {
   if (!format::TableFormatOf(name)) return {};
+  if (format::CompressedRowsOf(name)) {
+    return Status(Code::kInvalidArgument,
+                  "the shards are compressed: with --unpack what is in them is packed");
+  }
   return Status(Code::kUnimplemented,
                 "Parquet and Arrow files are trained from as they are, and no source of packing: "
                 "their values lie in columns of many rows");

@@ -35,15 +35,18 @@ Result<std::vector<std::byte>> ReadAll(const Shard& shard) {
   return bytes;
 }
 
-Result<bool> IsPackedShard(const Shard& shard) {
-  std::vector<std::byte> head(std::min(shard.size, kHead));
-  if (!head.empty()) FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
-  return format::IsPacked(head);
+// "a.jsonl.zst" -> "a.jsonl": what it would be called.
+std::string NameWithin(const std::string& name) {
+  for (const std::string_view ending : {".gz", ".gzip", ".zst", ".zstd", ".zz", ".zlib"}) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
 }
 
 // What is in it, as a shard that reads from `bytes`.
 Shard Within(const Shard& shard, const std::vector<std::byte>& bytes) {
-  Shard inner{.name = shard.name, .size = bytes.size(), .read = {}, .beside = shard.beside};
+  Shard inner{
+      .name = NameWithin(shard.name), .size = bytes.size(), .read = {}, .beside = shard.beside};
   inner.read = [&bytes](ByteRange range, MutableBytes into) {
     if (!range.empty()) std::memcpy(into.data(), bytes.data() + range.offset, range.size());
     return Status();
@@ -73,6 +76,12 @@ Status ScanWithin(const catalog::RecordFormat& inner, const Shard& shard, const 
 }
 
 }  // namespace
+
+Result<bool> IsPackedShard(const Shard& shard) {
+  std::vector<std::byte> head(std::min(shard.size, kHead));
+  if (!head.empty()) FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
+  return format::IsPacked(head);
+}
 
 catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner) {
   catalog::RecordFormat outer{

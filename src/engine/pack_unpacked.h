@@ -18,6 +18,8 @@ inline constexpr uint64_t kUnpackedMost = uint64_t{1} << 30;
 catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner);
 // The format of what is in a shard, by its content; "": none that is known.
 Result<std::string> FormatWithin(const format::Shard& shard);
+// Whether it is compressed so.
+Result<bool> IsPackedShard(const format::Shard& shard);
 // All of an object of this version, unpacked.
 Result<std::shared_ptr<const std::vector<std::byte>>> ReadUnpacked(const store::SyncStore& store,
                                                                    const std::string& prefix,

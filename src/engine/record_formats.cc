@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "engine/mds_format.h"
+#include "engine/pack_unpacked.h"
 #include "format/arrow.h"
+#include "format/compressed.h"
 #include "format/lines.h"
 #include "format/litdata.h"
 #include "format/npy.h"
@@ -100,6 +102,20 @@ Status ScanRows(const Shard& shard, const OnRecord& on_record, ScanReport* repor
   return format::ScanNpy(shard, {}, with_type, report);
 }
 
+// Shards that are compressed as a whole, rows of `inner` being in them.
+RecordFormat CompressedFormat(std::string name, format::CompressedRows rows, RecordFormat inner) {
+  const auto inside = std::make_shared<const RecordFormat>(std::move(inner));
+  RecordFormat format{.name = std::move(name)};
+  format.is_shard = [inside](const Shard& shard) -> Result<bool> {
+    FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+    return packed ? Result<bool>(true) : inside->is_shard(shard);  // which the scan refuses
+  };
+  format.scan = [inside, rows](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+    return format::ScanCompressed(rows, shard, inside->scan, on_record, report);
+  };
+  return format;
+}
+
 Result<RecordFormat> TokensOf(const std::string& type) {
   format::TokenShardOptions options;
   if (!type.empty()) {
@@ -188,6 +204,7 @@ const std::vector<std::string>& RecordFormatNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
     for (const Known& one : All()) list.push_back(one.name);
+    for (const std::string_view name : format::CompressedFormatNames()) list.emplace_back(name);
     return list;
   }();
   return names;
@@ -199,10 +216,24 @@ Result<RecordFormat> RecordFormatOf(const std::string& name, const std::string& 
   }
   if (name == "tokens") return TokensOf(token_type);
   if (name == "mds") return MdsRecordFormat();
+  if (name == "compressed-mds") return CompressedMdsFormat();
+  if (const auto rows = format::CompressedRowsOf(name)) {
+    FB_ASSIGN_OR_RETURN(RecordFormat inner,
+                        RecordFormatOf(name.substr(format::kCompressedPrefix.size()), ""));
+    return CompressedFormat(name, *rows, std::move(inner));
+  }
   const auto it = std::ranges::find(All(), name, &Known::name);
   if (it != All().end()) return it->format;
   return Status(Code::kInvalidArgument, fmt::format("format '{}': auto, video, files, {}", name,
                                                     fmt::join(RecordFormatNames(), ", ")));
+}
+
+Result<std::string> CompressedFormatOfShard(const Shard& shard) {
+  FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
+  if (!packed) return std::string();
+  FB_ASSIGN_OR_RETURN(const std::string inside, FormatWithin(shard));
+  std::string name = std::string(format::kCompressedPrefix) + inside;
+  return format::CompressedRowsOf(name) ? name : std::string();
 }
 
 Result<std::string> FormatOfShard(const Shard& shard) {

@@ -20,6 +20,9 @@ Result<catalog::RecordFormat> RecordFormatOf(const std::string& name,
                                              const std::string& token_type = "");
 // The format that a shard has by its content; "": none of these.
 Result<std::string> FormatOfShard(const format::Shard& shard);
+// That of a compressed one, by what is in it; all of it is read. "": it is not compressed, or what
+// is in it is not trained from so.
+Result<std::string> CompressedFormatOfShard(const format::Shard& shard);
 
 // The name of what a catalog says it is of.
 std::string FormatName(const std::string& format, const std::string& options);

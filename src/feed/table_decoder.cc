@@ -109,8 +109,12 @@ class TableSamples::Decoder : public SampleDecoder {
   };
 
   Result<std::shared_ptr<const DecodedPiece>> Open(size_t number, const UnitBytes& bytes) {
-    const auto decode = [&](size_t leaf, DecodedColumn* out) {
-      return samples_.DecodeLeaf(samples_.table_[number], leaf, bytes, pages_, out);
+    const auto decode = [&](size_t leaf, std::span<DecodedColumn> out) -> Status {
+      const TablePiece& of = samples_.table_[number];
+      FB_ASSIGN_OR_RETURN(const ByteView stored, samples_.Gather(of, leaf, bytes, pages_));
+      if (format::DecodesTogether(samples_.format_))
+        return samples_.DecodeTogether(of, stored, out);
+      return samples_.DecodeLeaf(of, leaf, stored, &out[0]);
     };
     const auto finish = [&](DecodedPiece* whole) {
       if (samples_.in_order_) return;
@@ -356,42 +360,63 @@ Result<std::unique_ptr<SampleDecoder>> TableSamples::MakeDecoder() const {
   return std::unique_ptr<SampleDecoder>(std::make_unique<Decoder>(*this));
 }
 
-Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
-                                RawBytes& scratch, DecodedColumn* out) const {
+// What was read of a column, in one.
+Result<ByteView> TableSamples::Gather(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
+                                      RawBytes& scratch) const {
   const TableRead& read = piece.reads[leaf];
-  const Group& group = groups_[piece.group];
   uint64_t size = 0;
   for (const ByteRange& range : read.ranges) size += range.size();
   scratch.resize(size);
-  const MutableBytes pages(scratch);
+  const MutableBytes all(scratch);
   uint64_t at = 0;
   for (const ByteRange& range : read.ranges) {
     const auto holds = [&](const Extent& extent) {
-      return extent.object == group.shard && extent.range.Contains(range);
+      return extent.object == groups_[piece.group].shard && extent.range.Contains(range);
     };
     const auto extent = std::ranges::find_if(bytes.extents, holds);
     if (extent == bytes.extents.end()) {
-      return Status(Code::kInternal, "pages of a column were not fetched");
+      return Status(Code::kInternal, "bytes of a column were not fetched");
     }
     const auto i = static_cast<size_t>(extent - bytes.extents.begin());
-    bytes.buffers[i]->CopyOut(range.offset - extent->range.offset, pages.subspan(at, range.size()));
+    bytes.buffers[i]->CopyOut(range.offset - extent->range.offset, all.subspan(at, range.size()));
     at += range.size();
   }
+  return ByteView(all);
+}
+
+Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, ByteView bytes,
+                                DecodedColumn* out) const {
+  const TableRead& read = piece.reads[leaf];
   out->first_row = read.first_row;
-  Status status =
-      format::DecodeTable(group.chunks[leaf], read.rows, pages,
-                          {.shard = "", .offset = read.ranges.back().end - size}, &out->values);
+  Status status = format::DecodeTable(
+      groups_[piece.group].chunks[leaf], read.rows, bytes,
+      {.shard = "", .offset = read.ranges.back().end - bytes.size()}, &out->values);
   if (status.ok() && widths_[leaf] > 0 &&
       out->values.values.size() != out->values.rows * widths_[leaf]) {
     status = Status(Code::kInternal, "values of another width");
   }
   if (status.ok()) return status;
-  ErrorDetail detail{};
+  return Explain(piece, fmt::format("column '{}' of ", leaves_[leaf].name), std::move(status));
+}
+
+Status TableSamples::DecodeTogether(const TablePiece& piece, ByteView bytes,
+                                    std::span<DecodedColumn> out) const {
+  std::vector<format::TableValues*> values;
+  for (DecodedColumn& column : out) values.push_back(&column.values);
+  Status status =
+      format::DecodeTableGroup(groups_[piece.group].chunks, piece.rows, bytes, {}, values);
+  return status.ok() ? status : Explain(piece, "", std::move(status));
+}
+
+Status TableSamples::Explain(const TablePiece& piece, const std::string& what,
+                             Status status) const {
+  const Group& group = groups_[piece.group];
   const auto shard = catalog_->ShardAt(group.shard);
-  if (shard.ok()) detail.uri = catalog_->source_uri() + shard->key;
-  return std::move(status).WithDetail(detail).WithContext(
-      fmt::format("column '{}' of {} {}{}", leaves_[leaf].name, format::GroupName(format_),
-                  group.number, shard.ok() ? ", ETag " + shard->etag : ""));
+  if (!shard.ok()) return status;
+  ErrorDetail detail{};
+  detail.uri = catalog_->source_uri() + shard->key;
+  return std::move(status).WithDetail(detail).WithContext(fmt::format(
+      "{}{}{}, ETag {}", what, format::GroupText(format_, group.number), shard->key, shard->etag));
 }
 
 }  // namespace forebay::feed

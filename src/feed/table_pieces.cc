@@ -107,16 +107,16 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
   const MutexLock lock(mutex_);
   if (auto kept = FindKept(number)) return kept;
   const std::shared_ptr<Work> work = WorkOn(number);
-  while (work->next < columns_ && work->status.ok()) {
-    const size_t column = work->next++;
-    DecodedColumn decoded;
+  while (work->next < parts_ && work->status.ok()) {
+    const size_t part = work->next++;
+    std::vector<DecodedColumn> decoded(columns_ / parts_);
     mutex_.unlock();
-    Status status = decode(column, &decoded);
+    Status status = decode(part, decoded);
     mutex_.lock();
     if (work->status.ok()) work->status = std::move(status);
-    work->piece->columns[column] = std::move(decoded);
+    std::ranges::move(decoded, work->piece->columns.begin() + static_cast<std::ptrdiff_t>(part));
     ++work->done;
-    if (work->done == columns_ && work->status.ok()) {
+    if (work->done == parts_ && work->status.ok()) {
       if (finish) {
         work->piece->rows = std::exchange(spare_, {});
         mutex_.unlock();

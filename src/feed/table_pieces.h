@@ -2,6 +2,7 @@
 // the same piece in batch after batch, and a page is decoded once for all of them.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -51,15 +52,18 @@ struct DecodedPiece {
 // it.
 class TablePieces {
  public:
-  explicit TablePieces(size_t columns) : columns_(columns) {}
+  // `together`: all columns of a piece are decoded in one.
+  explicit TablePieces(size_t columns, bool together = false)
+      : columns_(columns), parts_(together ? std::min<size_t>(columns, 1) : columns) {}
   void set_limit(uint64_t bytes) FB_EXCLUDES(mutex_);
 
   // Null: it is not there, or not whole.
   std::shared_ptr<const DecodedPiece> Find(uint64_t number) FB_EXCLUDES(mutex_);
   // Callers that want the same piece share its columns out. `decode` may be called for any column,
-  // and by each caller for several. Waits at most a minute for what others have begun.
-  // `finish` is called once, when all columns are there.
-  using DecodeColumn = std::function<Status(size_t column, DecodedColumn* out)>;
+  // and by each caller for several; `out`: that column, or all of them where they are decoded
+  // together. Waits at most a minute for what others have begun. `finish` is called once, when all
+  // columns are there.
+  using DecodeColumn = std::function<Status(size_t column, std::span<DecodedColumn> out)>;
   using Finish = std::function<void(DecodedPiece* piece)>;
   Result<std::shared_ptr<const DecodedPiece>> Get(uint64_t number, const DecodeColumn& decode,
                                                   const Finish& finish = nullptr)
@@ -70,7 +74,7 @@ class TablePieces {
   // A piece that is being decoded.
   struct Work {
     std::shared_ptr<DecodedPiece> piece;
-    size_t next = 0;  // the column that nobody has begun
+    size_t next = 0;  // the part that nobody has begun
     size_t done = 0;
     bool finished = false;
     Status status;
@@ -86,6 +90,7 @@ class TablePieces {
   bool MakeRoom(uint64_t bytes) FB_REQUIRES(mutex_);
 
   const size_t columns_;
+  const size_t parts_;  // that are decoded each by itself: columns, or all of them
   Mutex mutex_;
   std::condition_variable_any changed_;
   uint64_t limit_ FB_GUARDED_BY(mutex_) = 0;

@@ -8,9 +8,11 @@
 namespace forebay::feed {
 namespace {
 
-Status Fill(size_t bytes, DecodedColumn* out) {
-  out->values.rows = 1;
-  out->values.values.resize(bytes);
+Status Fill(size_t bytes, std::span<DecodedColumn> out) {
+  for (DecodedColumn& column : out) {
+    column.values.rows = 1;
+    column.values.values.resize(bytes);
+  }
   return {};
 }
 
@@ -22,7 +24,7 @@ TEST(TablePieces, are_decoded_once_for_all_who_ask) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (uint64_t number = 0; number < 20; ++number) {
-        const auto piece = pieces.Get(number, [&](size_t, DecodedColumn* out) {
+        const auto piece = pieces.Get(number, [&](size_t, std::span<DecodedColumn> out) {
           ++decoded;
           return Fill(100, out);
         });
@@ -40,7 +42,8 @@ TEST(TablePieces, are_decoded_once_for_all_who_ask) {
 TEST(TablePieces, used_longest_ago_make_room_unless_somebody_holds_them) {
   TablePieces pieces(1);
   const auto get = [&](uint64_t number) {
-    auto piece = pieces.Get(number, [](size_t, DecodedColumn* out) { return Fill(1000, out); });
+    auto piece =
+        pieces.Get(number, [](size_t, std::span<DecodedColumn> out) { return Fill(1000, out); });
     EXPECT_TRUE(piece.ok());
     return piece.ok() ? *piece : nullptr;
   };
@@ -58,6 +61,23 @@ TEST(TablePieces, used_longest_ago_make_room_unless_somebody_holds_them) {
   EXPECT_EQ(pieces.used_bytes(), held->bytes() + also->bytes());
   pieces.set_limit(0);
   EXPECT_EQ(pieces.used_bytes(), held->bytes() + also->bytes());
+}
+
+TEST(TablePieces, whose_columns_are_decoded_together_are_decoded_in_one) {
+  TablePieces pieces(3, /*together=*/true);
+  pieces.set_limit(1 << 20);
+  int calls = 0;
+  const auto piece = pieces.Get(1, [&](size_t column, std::span<DecodedColumn> out) {
+    ++calls;
+    EXPECT_EQ(column, 0U);
+    EXPECT_EQ(out.size(), 3U);
+    return Fill(5, out);
+  });
+  ASSERT_TRUE(piece.ok());
+  for (const DecodedColumn& column : (*piece)->columns) {
+    EXPECT_EQ(column.values.values.size(), 5U);
+  }
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(DecodedPiece, lays_values_of_one_size_out_row_by_row) {
@@ -92,7 +112,7 @@ TEST(TablePieces, are_finished_once_before_anyone_sees_them) {
   int finished = 0;
   const auto get = [&] {
     return pieces.Get(
-        1, [](size_t, DecodedColumn* out) { return Fill(1, out); },
+        1, [](size_t, std::span<DecodedColumn> out) { return Fill(1, out); },
         [&](DecodedPiece* piece) {
           ++finished;
           piece->rows.Reset(7);
@@ -109,12 +129,13 @@ TEST(TablePieces, are_finished_once_before_anyone_sees_them) {
 TEST(TablePieces, that_failed_are_tried_again) {
   TablePieces pieces(2);
   pieces.set_limit(1 << 20);
-  const auto failing = [](size_t column, DecodedColumn* out) {
+  const auto failing = [](size_t column, std::span<DecodedColumn> out) {
     return column == 1 ? Status(Code::kDataLoss, "flipped") : Fill(1, out);
   };
   EXPECT_EQ(pieces.Get(5, failing).code(), Code::kDataLoss);
   EXPECT_EQ(pieces.Find(5), nullptr);
-  EXPECT_TRUE(pieces.Get(5, [](size_t, DecodedColumn* out) { return Fill(1, out); }).ok());
+  EXPECT_TRUE(
+      pieces.Get(5, [](size_t, std::span<DecodedColumn> out) { return Fill(1, out); }).ok());
   EXPECT_NE(pieces.Find(5), nullptr);
 }
 

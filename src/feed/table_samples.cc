@@ -29,9 +29,7 @@ Result<format::TableGroup> GroupAt(const catalog::RecordsCatalog& catalog, uint6
   FB_ASSIGN_OR_RETURN(const std::string key, catalog.KeyOf(i));
   std::vector<ByteRange> ranges;
   for (const catalog::RecordField& field : record.fields) ranges.push_back(field.range);
-  const auto format = format::TableFormatOf(catalog.format());
-  FB_ASSERT(format);
-  return format::UnpackTableGroup(*format, key, ranges);
+  return format::UnpackTableGroup(catalog.format(), key, ranges);
 }
 
 }  // namespace
@@ -74,7 +72,8 @@ Result<std::unique_ptr<TableSamples>> TableSamples::Make(
   FB_RETURN_IF_ERROR(samples->SetArrays(options.ops.empty()));
   FB_RETURN_IF_ERROR(samples->ReadGroups());
   samples->MakeSteps();
-  samples->pieces_ = std::make_unique<TablePieces>(samples->leaves_.size());
+  samples->pieces_ = std::make_unique<TablePieces>(samples->leaves_.size(),
+                                                   format::DecodesTogether(samples->format_));
   return samples;
 }
 
@@ -192,7 +191,11 @@ Status TableSamples::ReadGroup(uint64_t i) {
   }
   auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, layouts,
                          neighbours_ ? TableCutOptions() : kCutForAnyRow);
+  // Beside the values.
+  const uint64_t kept =
+      sizeof(DecodedPiece) + leaves_.size() * (sizeof(DecodedColumn) + sizeof(uint64_t));
   for (TablePiece& piece : pieces) {
+    piece.decoded_bytes += kept;
     uint64_t raw = 0;
     for (const Extent& extent : piece.extents) raw += SlabsFor(extent.range.size()) * kSlabBytes;
     raw_bytes_max_ = std::max(raw_bytes_max_, raw);
@@ -419,7 +422,7 @@ std::string TableSamples::DescribeSample(uint64_t sample) const {
   const Group& group = groups_[piece.group];
   const uint64_t row = piece.first_row + sample - firsts_[PieceOf(sample)];
   const auto shard = catalog_->ShardAt(group.shard);
-  return fmt::format("row {} of {} {} of {}", row, format::GroupName(format_), group.number,
+  return fmt::format("row {} of {}{}", row, format::GroupText(format_, group.number),
                      shard.ok() ? shard->key : fmt::format("file {}", group.shard));
 }
 

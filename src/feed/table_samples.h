@@ -110,8 +110,12 @@ class TableSamples : public Dataset {
   std::vector<std::vector<uint32_t>> SortOut(const Rows& rows) const;
   SamplePlan PlanOf(Rows rows) const;
   void SetReads(Rows& rows, SamplePlan& plan) const;
-  Status DecodeLeaf(const TablePiece& piece, size_t leaf, const UnitBytes& bytes, RawBytes& scratch,
-                    DecodedColumn* out) const;
+  Result<ByteView> Gather(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
+                          RawBytes& scratch) const;
+  Status DecodeLeaf(const TablePiece& piece, size_t leaf, ByteView bytes, DecodedColumn* out) const;
+  Status DecodeTogether(const TablePiece& piece, ByteView bytes,
+                        std::span<DecodedColumn> out) const;
+  Status Explain(const TablePiece& piece, const std::string& what, Status status) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
   const format::TableFormat format_;

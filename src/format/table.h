@@ -1,28 +1,33 @@
 // Tables whatever their format: groups of rows (Parquet's row groups, Arrow's record batches), of
-// which each column is read and decoded by itself.
+// which each column is read and decoded by itself; or shards that are compressed as a whole.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "format/arrow.h"
+#include "format/compressed.h"
 #include "format/parquet.h"
 #include "format/table_values.h"
 
 namespace forebay::format {
 
-enum class TableFormat : uint8_t { kParquet, kArrow };
+enum class TableFormat : uint8_t { kParquet, kArrow, kCompressed };
 
 // Of a catalog's format; nullopt: its records are no groups of rows.
 std::optional<TableFormat> TableFormatOf(std::string_view name);
-// "row group", "record batch".
-std::string_view GroupName(TableFormat format);
+// "row group 3 of ", "record batch 3 of ": what a group is in its shard.
+std::string GroupText(TableFormat format, uint64_t number);
+// Whether all columns of a group are decoded together.
+bool DecodesTogether(TableFormat format);
 
 // What decoding a column has to know.
-using TableChunk = std::variant<ParquetChunk, ArrowChunk>;
+using TableChunk = std::variant<ParquetChunk, ArrowChunk, CompressedChunk>;
 
 struct TableColumn {
   TableLayout layout;
@@ -34,15 +39,20 @@ struct TableGroup {
   std::vector<TableColumn> columns;  // in the order of the record's fields
 };
 
-// Of a record of a catalog: its key, and where its fields lie. Errors: kDataLoss, kUnimplemented.
-Result<TableGroup> UnpackTableGroup(TableFormat format, std::string_view key,
+// Of a record of a catalog of this format: its key, and where its fields lie. Errors: kDataLoss,
+// kUnimplemented.
+Result<TableGroup> UnpackTableGroup(std::string_view format, std::string_view key,
                                     const std::vector<ByteRange>& fields);
 
 // Decodes what was read of a column's ranges, one after the other; of a format with pages whole
 // ones, in `rows` rows. Errors: kDataLoss with the offset, in the shard or counted from `place`;
-// kUnimplemented.
+// kUnimplemented. Not of what decodes together.
 Status DecodeTable(const TableChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
                    TableValues* out);
+
+// The same of all these columns of a group; of what decodes together alone.
+Status DecodeTableGroup(std::span<const TableChunk> chunks, uint64_t rows, ByteView bytes,
+                        const Place& place, std::span<TableValues* const> out);
 
 // OK when it can be decoded on this machine; else kUnimplemented, saying what to install.
 Status TableIsReadable(const TableChunk& chunk);
