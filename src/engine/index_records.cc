@@ -155,6 +155,7 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
   if (video) return std::string();
   std::map<std::string, std::vector<std::string>> of_format;
   std::optional<std::string> compressed;
+  Status damaged;  // of those that could not be looked into
   const size_t probed = std::min(kProbed, objects.size());
   for (size_t k = 0; k < probed; ++k) {
     const store::ObjectInfo& info = objects[k * objects.size() / probed];
@@ -165,7 +166,12 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
     if (packed && format.empty()) {
       if (!compressed) {  // to look inside takes all of it: the others are like the first
-        FB_ASSIGN_OR_RETURN(compressed, CompressedFormatOfShard(shard));
+        auto inside = CompressedFormatOfShard(shard);
+        if (!inside.ok()) {
+          damaged = std::move(inside).status().WithDetail({.uri = job.source_uri + shard.name});
+          continue;
+        }
+        compressed = *std::move(inside);
       }
       format = *compressed;
     }
@@ -182,6 +188,7 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     }
     found = format;
   }
+  if (found.empty() && !damaged.ok()) return damaged;
   return found;
 }
 
