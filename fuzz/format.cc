@@ -14,21 +14,11 @@
 #include "format/tokens.h"
 #include "format/unpack.h"
 #include "format/zip.h"
+#include "fuzz/shards.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
 namespace {
-
-format::Shard ShardOf(ByteView input) {
-  return {.name = "fuzz",
-          .size = input.size(),
-          .read = [input](ByteRange range, MutableBytes into) -> Status {
-            FB_ASSERT(range.offset <= range.end && range.end <= input.size() &&
-                      range.size() == into.size());
-            if (!range.empty()) std::memcpy(into.data(), &input[range.offset], range.size());
-            return {};
-          }};
-}
 
 // Runs a scan and checks what every scan owes: records in order, their fields within them.
 template <class Scan>

@@ -1,39 +1,11 @@
-#include <cstring>
-
-#include "base/assert.h"
 #include "format/parquet.h"
+#include "base/assert.h"
 #include "format/parquet_thrift.h"
+#include "fuzz/shards.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
 namespace {
-
-format::Shard ShardOf(ByteView input) {
-  return {.name = "fuzz",
-          .size = input.size(),
-          .read = [input](ByteRange range, MutableBytes into) -> Status {
-            FB_ASSERT(range.offset <= range.end && range.end <= input.size() &&
-                      range.size() == into.size());
-            if (!range.empty()) std::memcpy(into.data(), &input[range.offset], range.size());
-            return {};
-          }};
-}
-
-// What a column owes whoever takes rows from it.
-void CheckValues(const format::TableValues& values, const format::ParquetColumn& column,
-                 uint64_t rows) {
-  FB_ASSERT(values.rows == rows);
-  FB_ASSERT(values.valid.empty() || values.valid.size() == rows);
-  if (column.value_bytes > 0 && column.max_repetition == 0) {
-    FB_ASSERT(values.offsets.empty() && values.values.size() == rows * column.value_bytes);
-    return;
-  }
-  FB_ASSERT(values.offsets.size() == rows + 1 && values.offsets[0] == 0 &&
-            values.offsets[rows] == values.values.size());
-  for (uint64_t row = 0; row < rows; ++row) {
-    FB_ASSERT(values.offsets[row] <= values.offsets[row + 1]);
-  }
-}
 
 void DecodeAll(ByteView input, const format::FoundRecord& record) {
   constexpr uint64_t kRowsMost = 1 << 16;
@@ -47,7 +19,8 @@ void DecodeAll(ByteView input, const format::FoundRecord& record) {
     const ByteView pages = input.subspan(chunk.range.offset, chunk.range.size());
     format::TableValues values;
     const Status status = format::DecodeParquet(chunk, group->rows, pages, {}, &values);
-    if (status.ok()) CheckValues(values, chunk.column, group->rows);
+    const bool list = chunk.column.max_repetition > 0;
+    if (status.ok()) CheckValues(values, list ? 0 : chunk.column.value_bytes, group->rows);
   }
 }
 

@@ -30,6 +30,8 @@ constexpr Target kTargets[] = {
     {"tokens", &Tokens},
     {"parquet", &Parquet},
     {"parquet_pages", &ParquetPages},
+    {"arrow", &Arrow},
+    {"arrow_batch", &ArrowBatch},
     {"mds", &Mds},
     {"mds_index", &MdsIndex},
     {"mds_value", &MdsValue},

@@ -1,0 +1,84 @@
+#include "format/arrow.h"
+
+#include <vector>
+
+#include "base/assert.h"
+#include "format/arrow_schema.h"
+#include "fuzz/shards.h"
+#include "fuzz/targets.h"
+
+namespace forebay::fuzz {
+namespace {
+
+constexpr uint64_t kRowsMost = 1 << 16;
+
+void Decode(ByteView input, const format::ArrowChunk& chunk, uint64_t rows) {
+  std::vector<std::byte> bytes;
+  for (const ByteRange& range : format::ReadsOf(chunk)) {
+    const ByteView part = input.subspan(range.offset, range.size());
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  format::TableValues values;
+  const Status status = format::DecodeArrow(chunk, rows, bytes, {}, &values);
+  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
+            status.code() == Code::kUnimplemented);
+  if (!status.ok()) return;
+  CheckValues(values, chunk.column.ragged() ? 0 : chunk.column.value_bytes(), rows);
+}
+
+bool IsIn(ByteView input, const format::ArrowChunk& chunk) {
+  for (const ByteRange& range : format::ReadsOf(chunk)) {
+    if (range.end > input.size()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Where there is no Arrow, what is compressed by LZ4 is refused.
+void Arrow(ByteView input) {
+  format::ScanReport report;
+  uint64_t before = 0;
+  const auto take = [&](const format::FoundRecord& record) -> Status {
+    FB_ASSERT(before <= record.range.offset && record.range.offset <= record.range.end &&
+              record.range.end <= input.size());
+    before = record.range.end;
+    std::vector<ByteRange> ranges;
+    for (const format::FoundField& field : record.fields) {
+      FB_ASSERT(record.range.Contains(field.range) && field.range.offset <= field.range.end);
+      ranges.push_back(field.range);
+    }
+    const auto batch = format::UnpackArrowBatch(record.key, ranges);
+    FB_ASSERT(batch.ok());
+    for (const format::ArrowChunk& chunk : batch->chunks) {
+      FB_ASSERT(IsIn(input, chunk));
+      if (batch->rows <= kRowsMost) Decode(input, chunk, batch->rows);
+    }
+    return {};
+  };
+  const Status status = format::ScanArrow(ShardOf(input), take, &report);
+  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
+            status.code() == Code::kUnimplemented);
+  (void)format::IsArrowStream(input, input.size());
+}
+
+void ArrowBatch(ByteView input) {
+  format::FlatReader in(input);
+  const auto message = format::ParseArrowMessage(in, {});
+  if (message.ok()) {
+    const auto schema = format::ParseArrowSchema(in, message->header, message->version, {});
+    if (schema.ok()) {
+      FB_ASSERT(schema->leaves.size() + schema->left_out <= format::ArrowLimits{}.fields);
+    }
+  }
+  constexpr uint64_t kBytes = 1000;
+  const std::vector<ByteRange> ranges = {{10, kBytes}, {kBytes, 2 * kBytes}};
+  const auto batch = format::UnpackArrowBatch(AsText(input), ranges);
+  if (!batch.ok()) return;
+  const std::vector<std::byte> bytes(2 * kBytes, std::byte{1});
+  for (const format::ArrowChunk& chunk : batch->chunks) {
+    if (IsIn(bytes, chunk) && batch->rows <= kRowsMost) Decode(bytes, chunk, batch->rows);
+  }
+}
+
+}  // namespace forebay::fuzz
