@@ -1,4 +1,4 @@
-"""Where Arrow's libraries are, for what reads Parquet files."""
+"""Where Arrow's libraries are, for what reads Parquet files, and LZ4 in Arrow's."""
 
 import importlib.util
 import os

@@ -83,7 +83,7 @@ Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
     report->fields.push_back({field.name, field.records, field.bytes_max});
   }
   if (!feed::IsOfTables(catalog)) return {};
-  // There records are row groups.
+  // There records are groups of rows.
   const uint64_t groups = catalog.count();
   FB_ASSIGN_OR_RETURN(report->records, feed::RowsOf(catalog, groups));
   const uint64_t before = groups - std::min(groups, report->appended);

@@ -100,7 +100,7 @@ class ShardsTable : public ObjectTable {
   std::string prefix_;
 };
 
-// Records of the catalog are row groups, samples are rows.
+// Records of the catalog are groups of rows, samples are rows.
 Result<OpenedSource> OpenTables(std::shared_ptr<const catalog::RecordsCatalog> catalog,
                                 const RecordsOptions& records, bool neighbours,
                                 OpenedSource source) {

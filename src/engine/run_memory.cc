@@ -52,11 +52,12 @@ uint64_t DecodedBytes(const LoaderOptions& options, const RunPlan& plan,
   const uint64_t most = options.memory_bytes / 2;
   if (wanted > most) {
     Log(LogLevel::kWarn,
-        fmt::format("the decoded columns that are in use at a time take {}, and memory={} leaves "
-                    "them {}: row groups are read and decoded more than once; {}, or more memory, "
-                    "helps",
-                    FormatSize(wanted), FormatSize(options.memory_bytes), FormatSize(most),
-                    anywhere ? "a shuffle of blocks" : "a smaller window of the shuffle"));
+        fmt::format(
+            "the decoded columns that are in use at a time take {}, and memory={} leaves "
+            "them {}: parts of tables are read and decoded more than once; {}, or more memory, "
+            "helps",
+            FormatSize(wanted), FormatSize(options.memory_bytes), FormatSize(most),
+            anywhere ? "a shuffle of blocks" : "a smaller window of the shuffle"));
   }
   return std::min(wanted, most);
 }

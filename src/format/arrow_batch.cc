@@ -53,6 +53,12 @@ uint64_t MostBytes(const ArrowChunk& chunk, uint64_t stored) {
   return std::max(stored, std::min(unpacked, kLimits.buffer_bytes));
 }
 
+uint64_t StoredBytes(const ArrowChunk& chunk) {
+  uint64_t bytes = 0;
+  for (const ByteRange& buffer : chunk.buffers) bytes += buffer.size();
+  return bytes;
+}
+
 size_t BuffersOf(Kind kind) {
   constexpr size_t kOwn[] = {2, 3, 2, 4, 3};  // of views at least
   return kOwn[static_cast<size_t>(kind)];
@@ -135,6 +141,16 @@ bool UnpackChunk(NumberUnpacker& in, uint64_t rows, ArrowChunk& chunk) {
 
 Status CheckArrowChunk(const ArrowChunk& chunk, uint64_t rows, std::string_view name,
                        const Place& place) {
+  // A bit becomes a byte.
+  const ArrowColumn& column = chunk.column;
+  const uint64_t values = (column.kind == Kind::kList ? chunk.entries : rows) *
+                          std::max<uint64_t>(column.value_bytes(), 1);
+  const uint64_t most =
+      std::max(ArrowLimits{}.buffer_bytes, ArrowLimits{}.ratio * StoredBytes(chunk));
+  if (values > most) {
+    return AboveLimit(place, fmt::format("the size of the values of column '{}'", name), values,
+                      most);
+  }
   for (size_t i = 0; i < chunk.buffers.size(); ++i) {
     const bool parent = i < chunk.column.parents;
     const size_t own = parent ? 0 : i - chunk.column.parents;
