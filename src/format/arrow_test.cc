@@ -1,5 +1,6 @@
 // Arrow's metadata and buffers, made by hand where no writer would make them so.
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <functional>
 #include <map>
@@ -283,6 +284,55 @@ TEST(Arrow, bits_of_validity_are_the_rows_own_and_what_a_null_holds_is_nobodys) 
   EXPECT_EQ(values->valid, (std::vector<uint8_t>{1, 0, 1}));
 }
 
+std::string Packed(const std::string& bytes) {
+  std::string out(ZSTD_compressBound(bytes.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 1));
+  return Raw(static_cast<int64_t>(bytes.size())) + out;
+}
+
+// Two rows of bytes whose offsets begin at 3.
+Result<TableValues> DecodePacked(const std::string& offsets, const std::string& bytes) {
+  const auto at = static_cast<int64_t>(offsets.size());
+  const Write batch = Table(
+      {{0, Scalar(int64_t{2})},
+       {1, To(Structs(1, Pairs({{2, 0}})))},
+       {2, To(Structs(3, Pairs({{0, 0}, {0, at}, {at, static_cast<int64_t>(bytes.size())}})))},
+       {3, To(Table({{0, Scalar(int8_t{1})}}))}});
+  const std::string shard = OneColumn(Field("s", kBinary), batch, offsets + bytes);
+  const Scanned scanned = ScanOf(shard);
+  FB_RETURN_IF_ERROR(scanned.status);
+  return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0], 2);
+}
+
+TEST(Arrow, packed_buffers_are_as_large_as_they_say) {
+  const std::string offsets = Raw(int32_t{3}) + Raw(int32_t{5}) + Raw(int32_t{9});
+  const std::string raw = Raw(int64_t{-1});
+  for (const auto& [first, second] : {std::pair(Packed(offsets), Packed("???abcdef?")),
+                                      std::pair(raw + offsets, raw + "???abcdef?"),
+                                      std::pair(Packed(offsets), raw + "???abcdef?")}) {
+    const auto values = DecodePacked(first, second);
+    ASSERT_TRUE(values.ok()) << values.status().ToString();
+    EXPECT_EQ(AsText(values->values), "abcdef");
+    EXPECT_EQ(values->offsets, (std::vector<uint64_t>{0, 2, 6}));
+  }
+  const auto refused = [&](std::string bytes, const std::string& why) {
+    const auto values = DecodePacked(Packed(offsets), bytes);
+    EXPECT_EQ(values.status().code(), Code::kDataLoss);
+    EXPECT_NE(values.status().ToString().find(why), std::string::npos)
+        << values.status().ToString();
+  };
+  const std::string good = Packed("???abcdef?");
+  refused(good.substr(0, 7), "7 bytes");
+  refused(good.substr(0, good.size() - 1), "zstd data");
+  refused(Raw(int64_t{-2}) + good.substr(8), "found -2");
+  refused(Raw(int64_t{11}) + good.substr(8), "11 unpacked bytes");
+  refused(Raw(int64_t{9}) + good.substr(8), "zstd data");
+  refused(Raw(int64_t{8}) + good.substr(8), "9 bytes or more");
+  refused(Raw(int64_t{65 << 20}) + good.substr(8), "above the limit of 67108864");
+  refused(Raw(INT64_MAX) + good.substr(8), "above the limit");
+  refused("", "9 bytes or more");
+}
+
 TEST(Arrow, batches_whose_words_do_not_add_up_are_refused) {
   const auto refused = [](const Write& batch, const std::string& why) {
     const Scanned scanned = ScanOf(OneColumn(Int("n", 32), batch, kTen));
@@ -301,6 +351,51 @@ TEST(Arrow, batches_whose_words_do_not_add_up_are_refused) {
   refused(BatchTable(4, {{4, 0}, {4, 0}}, {{0, 0}, {0, 16}}), "1 nodes");
   refused(BatchTable(4, {{4, 0}}, {{0, 0}}), "2 buffers");
   refused(BatchTable(-1, {{4, 0}}, {{0, 0}, {0, 16}}), "above the limit");
+}
+
+TEST(Arrow, the_batches_of_a_file_lie_where_its_footer_says) {
+  const std::string head("ARROW1\0\0", 8);
+  const std::string batch =
+      Framed(Message(3, BatchTable(4, {{4, 0}}, {{0, 0}, {0, 16}}), 16), kTen);
+  const auto at = static_cast<int64_t>(head.size());
+  const auto metadata = static_cast<int32_t>(batch.size() - kTen.size());
+  const auto block = [](int64_t offset, int32_t bytes, int64_t body) {
+    return Raw(offset) + Raw(bytes) + std::string(4, '\0') + Raw(body);
+  };
+  const auto file = [&](const std::string& blocks, int16_t version = 4) {
+    const auto count = static_cast<uint32_t>(blocks.size() / 24);
+    const std::string footer = Buffer(Table({{0, Scalar(version)},
+                                             {1, To(SchemaTable({Int("n", 32)}))},
+                                             {3, To(Structs(count, blocks))}}));
+    return head + batch + footer + Raw(static_cast<int32_t>(footer.size())) + "ARROW1";
+  };
+  const std::string whole = file(block(at, metadata, 16));
+  const Scanned scanned = ScanOf(whole);
+  ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
+  ASSERT_EQ(scanned.records.size(), 1U);
+  const auto values = Decoded(whole, BatchOf(scanned.records[0]).chunks[0], 4);
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(AsText(values->values), kTen);
+  const auto refused = [](const std::string& bytes, const std::string& why) {
+    const Status status = ScanOf(bytes).status;
+    EXPECT_EQ(status.code(), Code::kDataLoss) << why;
+    EXPECT_NE(status.ToString().find(why), std::string::npos) << status.ToString();
+  };
+  refused(file(block(-8, metadata, 16)), "inside of the file");
+  refused(file(block(at, -1, 16)), "inside of the file");
+  refused(file(block(at, 7, 16)), "inside of the file");
+  refused(file(block(at, metadata, -1)), "inside of the file");
+  refused(file(block(at, metadata, 1 << 20)), "inside of the file");
+  refused(file(block(at, metadata - 8, 24)), "a message of");
+  refused(file(block(at, metadata, 8)), "a body of 8 bytes");
+  refused(file(block(0, metadata, 16)), "record batch 0");
+  refused(file(block(at, metadata, 16) + block(at, metadata, 16)), "behind the one before it");
+  refused(whole.substr(0, whole.size() - 1), "the end of an Arrow file");
+  refused(head + "ARROW1", "is cut");
+  refused(head + std::string(8, '\0') + Raw(int32_t{100}) + "ARROW1", "above the limit of 8");
+  refused(head + std::string(8, '\0') + Raw(int32_t{-1}) + "ARROW1", "above the limit of 8");
+  EXPECT_EQ(ScanOf(file("", 1)).status.code(), Code::kUnimplemented);
+  EXPECT_TRUE(ScanOf(file("")).status.ok());
 }
 
 TEST(Arrow, streams_of_before_arrow_0_15_and_without_an_end_are_read) {
