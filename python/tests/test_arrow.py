@@ -317,6 +317,11 @@ def test_indexing_reads_no_bodies(tmp_path):
         # What the format is told by, the head, of a file its end, and the batches' metadata.
         assert report["requests"] <= 1 + 1 + (not stream) + 3
         assert report["bytes_read"] <= 6 * 65_536
+    # But through small ones, as a request for each would cost more.
+    many = tmp_path / "many"
+    many.mkdir()
+    report = write(many, [pa.table({"n": np.arange(2_000_000)})], rows=5000, stream=True)
+    assert report["requests"] <= 1 + 1 + 3 and report["records"] == 2_000_000
     small = tmp_path / "small"
     small.mkdir()
     assert write(small, [pa.table({"n": range(100)})], rows=10)["requests"] == 2

@@ -6,16 +6,16 @@
 #include <optional>
 #include <utility>
 
+#include "base/raw_bytes.h"
 #include "format/arrow_schema.h"
 #include "format/little_endian.h"
-#include "format/window.h"
 
 namespace forebay::format {
 namespace {
 
 constexpr std::string_view kMagic = "ARROW1";
-constexpr uint64_t kHeadBytes = 8;         // the magic, padded
-constexpr uint64_t kTailBytes = 64 << 10;  // of a file, read at once
+constexpr uint64_t kHeadBytes = 8;          // the magic, padded
+constexpr uint64_t kPieceBytes = 64 << 10;  // read at once
 constexpr uint64_t kEndBytes = sizeof(int32_t) + kMagic.size();
 constexpr uint32_t kContinues = 0xffffffff;
 constexpr uint64_t kWord = sizeof(uint32_t);
@@ -33,19 +33,62 @@ MessageHead HeadOf(ByteView bytes) {
   return {2 * kWord, Load<uint32_t>(bytes, kWord)};
 }
 
+// A shard's metadata, ahead: with the bodies between them where those are small, as a request costs
+// more than what it brings.
+class Pieces {
+ public:
+  Pieces(const Shard& shard, ScanReport* report) : shard_(shard), report_(report) {}
+
+  uint64_t size() const { return shard_.size; }
+  Place PlaceAt(uint64_t offset) const { return {shard_.name, offset}; }
+  uint64_t Left(uint64_t offset) const { return offset < size() ? size() - offset : 0; }
+
+  // Valid until the next call. Where the shard is shorter, the error says that `what` is cut.
+  Result<ByteView> At(uint64_t offset, uint64_t bytes, std::string_view what) {
+    const auto range = RangeWithin(offset, bytes, size());
+    if (!range) return Truncated(PlaceAt(offset), what, bytes, Left(offset));
+    if (!held_.Contains(*range)) {
+      held_ = {};
+      buffer_.resize(std::min(std::max(bytes, ahead_), size() - offset));
+      FB_RETURN_IF_ERROR(Read(offset, buffer_));
+      held_ = {offset, offset + buffer_.size()};
+    }
+    return ByteView(buffer_).subspan(offset - held_.offset, bytes);
+  }
+  // Of a range within the shard.
+  Status Read(uint64_t offset, MutableBytes into) {
+    FB_RETURN_IF_ERROR(shard_.read({offset, offset + into.size()}, into));
+    report_->bytes_read += into.size();
+    return {};
+  }
+  // What lies behind a message: the next one's is taken to be as large.
+  void PassBody(uint64_t bytes) {
+    constexpr uint64_t kSmallBody = 1 << 20;
+    constexpr uint64_t kManyBodies = 8 << 20;
+    ahead_ = bytes <= kSmallBody ? kManyBodies : kPieceBytes;
+  }
+
+ private:
+  const Shard& shard_;
+  ScanReport* const report_;
+  RawBytes buffer_;
+  ByteRange held_;
+  uint64_t ahead_ = kPieceBytes;
+};
+
 class Scan {
  public:
   Scan(const Shard& shard, const OnRecord& on_record, ScanReport* report)
-      : window_(shard, report), on_record_(on_record), report_(report) {}
+      : pieces_(shard, report), on_record_(on_record), report_(report) {}
 
   Status Run() {
-    const uint64_t head_bytes = std::min(window_.size(), kHeadBytes);
-    FB_ASSIGN_OR_RETURN(const ByteView head, window_.At(0, head_bytes, "an Arrow file"));
+    const uint64_t head_bytes = std::min(pieces_.size(), kHeadBytes);
+    FB_ASSIGN_OR_RETURN(const ByteView head, pieces_.At(0, head_bytes, "an Arrow file"));
     return AsText(head).starts_with(kMagic) ? RunFile() : RunStream();
   }
 
  private:
-  Place At(uint64_t offset) const { return window_.PlaceAt(offset); }
+  Place At(uint64_t offset) const { return pieces_.PlaceAt(offset); }
 
   Status SetSchema(FlatReader& in, const FlatTable& schema, int version, uint64_t offset) {
     FB_ASSIGN_OR_RETURN(schema_, ParseArrowSchema(in, schema, version, At(offset)));
@@ -61,10 +104,10 @@ class Scan {
 
   // Valid until more is read.
   Result<ByteView> BytesAt(uint64_t offset, uint64_t bytes, std::string_view what) {
-    if (offset >= tail_at_ && RangeWithin(offset, bytes, window_.size())) {
+    if (offset >= tail_at_ && RangeWithin(offset, bytes, pieces_.size())) {
       return ByteView(tail_).subspan(offset - tail_at_, bytes);
     }
-    return window_.At(offset, bytes, what);
+    return pieces_.At(offset, bytes, what);
   }
 
   Status CheckMessageBytes(uint64_t bytes, uint64_t offset) const {
@@ -76,6 +119,7 @@ class Scan {
   Status TakeBatch(FlatReader& in, const ArrowMessage& message, ByteRange body, uint64_t offset) {
     FB_ASSIGN_OR_RETURN(ArrowBatch batch,
                         ParseArrowBatch(in, *schema_, message.header, body, At(offset)));
+    pieces_.PassBody(body.size());
     if (batch.rows == 0) return {};
     if (body.offset < end_) {  // a catalog's records lie one behind the other
       return Damaged(At(body.offset), "a record batch behind the one before it",
@@ -98,18 +142,17 @@ class Scan {
   }
 
   Result<std::vector<std::byte>> ReadFooter() {
-    const uint64_t size = window_.size();
+    const uint64_t size = pieces_.size();
     if (size < kHeadBytes + kEndBytes) {
       return Truncated(At(0), "an Arrow file", kHeadBytes + kEndBytes, size);
     }
-    const uint64_t tail_at = size - std::min(size, kTailBytes);
+    const uint64_t tail_at = size - std::min(size, kPieceBytes);
     tail_.resize(size - tail_at);
     if (tail_at == 0) {
-      FB_ASSIGN_OR_RETURN(const ByteView all, window_.At(0, size, "an Arrow file"));
+      FB_ASSIGN_OR_RETURN(const ByteView all, pieces_.At(0, size, "an Arrow file"));
       std::ranges::copy(all, tail_.begin());
     } else {
-      FB_RETURN_IF_ERROR(window_.shard().read({tail_at, size}, tail_));
-      report_->bytes_read += tail_.size();
+      FB_RETURN_IF_ERROR(pieces_.Read(tail_at, tail_));
     }
     tail_at_ = tail_at;
     const ByteView end = ByteView(tail_).last(kEndBytes);
@@ -129,8 +172,7 @@ class Scan {
       std::ranges::copy(ByteView(tail_).subspan(footer_at_ - tail_at, footer.size()),
                         footer.begin());
     } else {
-      FB_RETURN_IF_ERROR(window_.shard().read({footer_at_, footer_at_ + footer.size()}, footer));
-      report_->bytes_read += footer.size();
+      FB_RETURN_IF_ERROR(pieces_.Read(footer_at_, footer));
     }
     return footer;
   }
@@ -182,14 +224,14 @@ class Scan {
 
   // Sets `head`; its bytes are 0 at the stream's end.
   Status NextMessage(uint64_t offset, MessageHead* head) {
-    const uint64_t left = window_.Left(offset);
+    const uint64_t left = pieces_.Left(offset);
     if (left == 0) {
       report_->Note(offset, "the stream has no end marker: it may be cut between record batches");
       return {};
     }
     std::byte words[2 * kWord] = {};
     const uint64_t least = std::clamp(left, kWord, 2 * kWord);
-    FB_ASSIGN_OR_RETURN(const ByteView there, window_.At(offset, least, "a message"));
+    FB_ASSIGN_OR_RETURN(const ByteView there, pieces_.At(offset, least, "a message"));
     std::ranges::copy(there, words);
     *head = HeadOf(words);
     if (head->head_bytes > left) return Truncated(At(offset), "a message", 2 * kWord, left);
@@ -204,14 +246,14 @@ class Scan {
   // `end`: where it does, with its body.
   Status TakeMessage(uint64_t offset, const MessageHead& head, uint64_t* end) {
     const uint64_t at = offset + head.head_bytes;
-    FB_ASSIGN_OR_RETURN(const ByteView bytes, window_.At(at, head.bytes, "a message's metadata"));
+    FB_ASSIGN_OR_RETURN(const ByteView bytes, pieces_.At(at, head.bytes, "a message's metadata"));
     FlatReader in(bytes);
     FB_ASSIGN_OR_RETURN(const ArrowMessage message, ParseArrowMessage(in, At(offset)));
     const uint64_t body_at = at + head.bytes;
-    const auto body = RangeWithin(body_at, message.body_bytes, window_.size());
+    const auto body = RangeWithin(body_at, message.body_bytes, pieces_.size());
     if (!body) {
       return Truncated(At(body_at), "the body of a message", message.body_bytes,
-                       window_.Left(body_at));
+                       pieces_.Left(body_at));
     }
     *end = body->end;
     const bool is_schema = message.kind == ArrowMessage::Kind::kSchema;
@@ -236,7 +278,7 @@ class Scan {
     return Damaged(At(0), "an Arrow stream that begins with a schema", "its end");
   }
 
-  Window window_;
+  Pieces pieces_;
   const OnRecord& on_record_;
   ScanReport* const report_;
   std::optional<ArrowSchema> schema_;
