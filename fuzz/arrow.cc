@@ -1,5 +1,6 @@
 #include "format/arrow.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/assert.h"
@@ -12,18 +13,26 @@ namespace {
 
 constexpr uint64_t kRowsMost = 1 << 16;
 
-void Decode(ByteView input, const format::ArrowChunk& chunk, uint64_t rows) {
+void Decode(ByteView input, const format::ArrowChunk& chunk) {
   std::vector<std::byte> bytes;
   for (const ByteRange& range : format::ReadsOf(chunk)) {
     const ByteView part = input.subspan(range.offset, range.size());
     bytes.insert(bytes.end(), part.begin(), part.end());
   }
   format::TableValues values;
-  const Status status = format::DecodeArrow(chunk, rows, bytes, {}, &values);
+  const Status status = format::DecodeArrow(chunk, bytes, {}, &values);
   FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
             status.code() == Code::kUnimplemented);
   if (!status.ok()) return;
-  CheckValues(values, chunk.column.ragged() ? 0 : chunk.column.value_bytes(), rows);
+  CheckValues(values, chunk.column.ragged() ? 0 : chunk.column.value_bytes(), chunk.rows);
+}
+
+// All of it, and by parts where it may be cut.
+void DecodeParts(ByteView input, const format::ArrowChunk& chunk) {
+  Decode(input, chunk);
+  for (uint64_t row = 0; chunk.step > 0 && row < chunk.rows; row += chunk.step) {
+    Decode(input, format::SliceOf(chunk, row, std::min(chunk.step, chunk.rows - row)));
+  }
 }
 
 bool IsIn(ByteView input, const format::ArrowChunk& chunk) {
@@ -52,7 +61,7 @@ void Arrow(ByteView input) {
     FB_ASSERT(batch.ok());
     for (const format::ArrowChunk& chunk : batch->chunks) {
       FB_ASSERT(IsIn(input, chunk));
-      if (batch->rows <= kRowsMost) Decode(input, chunk, batch->rows);
+      if (batch->rows <= kRowsMost) DecodeParts(input, chunk);
     }
     return {};
   };
@@ -77,7 +86,7 @@ void ArrowBatch(ByteView input) {
   if (!batch.ok()) return;
   const std::vector<std::byte> bytes(2 * kBytes, std::byte{1});
   for (const format::ArrowChunk& chunk : batch->chunks) {
-    if (IsIn(bytes, chunk) && batch->rows <= kRowsMost) Decode(bytes, chunk, batch->rows);
+    if (IsIn(bytes, chunk) && batch->rows <= kRowsMost) DecodeParts(bytes, chunk);
   }
 }
 

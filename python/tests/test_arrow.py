@@ -295,6 +295,63 @@ def test_only_the_wanted_columns_are_read_and_each_once(tmp_path, stream):
             assert size <= loader.metrics()[BYTES] <= 1.05 * size
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_large_batches_are_read_in_parts(tmp_path, stream, nulls):
+    rows = 1501
+    rng = np.random.default_rng(7)
+    source = table(rows, 2, nulls)
+
+    def some(values, kind):
+        return pa.array([None if nulls and rng.random() < 0.2 else v for v in values], kind)
+
+    columns = {
+        "blob": some((rng.bytes(int(n)) for n in rng.integers(0, 30_000, rows)), pa.binary()),
+        "bools": some(([True, False, True][: i % 4] for i in range(rows)), pa.list_(pa.bool_())),
+        "masks": some(([i % 2 == 0] * 11 for i in range(rows)), pa.list_(pa.bool_(), 11)),
+        "longs": some((list(range(i % 3)) for i in range(rows)), pa.large_list(pa.int64())),
+    }
+    for name, column in columns.items():
+        source = source.append_column(name, column)
+    whole = source.append_column("view", pa.array([f"{i}" for i in range(rows)], pa.string_view()))
+    write(tmp_path, [whole.combine_chunks()], stream=stream)
+    expected = flat(source)
+    names = list(expected)
+    for shuffle in (False, True, fb.BlockShuffle(window=2)):
+        seen = []
+        for batch in batches(tmp_path, valid(names) if nulls else names, shuffle=shuffle):
+            seen += check(batch, expected, names)
+        assert sorted(seen) == list(range(rows))
+        assert (seen == sorted(seen)) == (shuffle is False)
+    # Of what is wanted first not all is read, but where something has to be as a whole.
+    name = "blob.valid" if nulls else "blob"
+    size = sum(len(value or b"") for value in expected["blob"])
+    for columns, least, most in (([name], 0, 0.6), ([name, "view"], 1, 1.1)):
+        with fb.Loader(
+            fb.Records(tmp_path, columns=columns), batch_size=8, shuffle=False, memory="64MiB"
+        ) as loader:
+            next(iter(loader))
+            assert least * size < loader.metrics()[BYTES] < most * size
+
+
+def test_a_batch_that_is_larger_than_the_memory_is_read(tmp_path):
+    rows = 8_000_000
+    n = np.arange(rows)
+    source = pa.table({"n": n, "half": n / 2, "b": n % 2 == 0})
+    write(tmp_path, [source])
+    for shuffle in (False, fb.BlockShuffle(window=2)):
+        seen = []
+        with fb.Loader(
+            fb.Records(tmp_path), batch_size=100_000, shuffle=shuffle, epochs=1, memory="64MiB"
+        ) as loader:
+            for batch in loader:
+                n = np.array(batch["n"])
+                assert np.array_equal(batch["half"], n / 2) and np.array_equal(batch["b"], n % 2 == 0)
+                seen.append(n)
+            assert loader.metrics()[BYTES] <= 1.05 * rows * (8 + 8 + 1 / 8)
+        assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(rows))
+
+
 def test_a_member_of_a_struct_with_nulls_does_not_need_its_neighbours_bytes(tmp_path):
     kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
     values = [None if i % 5 == 0 else {"bytes": b"x" * 10_000, "path": f"{i}"} for i in range(200)]

@@ -1,29 +1,22 @@
-// What of a group of rows is read and decoded together: all of it, or, where its pages are known,
-// a few MiB of them. A pure function of the group and of the columns that are wanted.
+// What of a group of rows is read and decoded together: all of it, or, where it can be cut, a few
+// MiB of it. A pure function of the group and of the columns that are wanted.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/extent.h"
-#include "format/table_values.h"
+#include "format/table.h"
 
 namespace forebay::feed {
-
-// Of one column: all that it has, or whole pages with the dictionary first.
-struct TableRead {
-  std::vector<ByteRange> ranges;
-  uint64_t first_row = 0;  // of the group; pages may begin before the piece does
-  uint64_t rows = 0;
-};
 
 struct TablePiece {
   uint32_t group = 0;
   uint64_t first_row = 0;  // of the group
   uint64_t rows = 0;
-  std::vector<TableRead> reads;  // of each column
-  std::vector<Extent> extents;   // that hold them, in order
-  uint64_t decoded_bytes = 0;    // about
+  std::vector<format::TableRead> reads;  // of each column
+  std::vector<Extent> extents;           // that hold them, in order
+  uint64_t decoded_bytes = 0;            // about
 };
 
 struct TableCutOptions {
@@ -35,7 +28,7 @@ struct TableCutOptions {
 
 // `columns` of one group of `rows` rows in object `object`.
 std::vector<TablePiece> CutTable(uint32_t group, uint32_t object, uint64_t rows,
-                                 const std::vector<format::TableLayout>& columns,
+                                 const std::vector<format::TableColumn>& columns,
                                  const TableCutOptions& options = {});
 
 }  // namespace forebay::feed

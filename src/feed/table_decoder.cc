@@ -363,7 +363,7 @@ Result<std::unique_ptr<SampleDecoder>> TableSamples::MakeDecoder() const {
 // What was read of a column, in one.
 Result<ByteView> TableSamples::Gather(const TablePiece& piece, size_t leaf, const UnitBytes& bytes,
                                       RawBytes& scratch) const {
-  const TableRead& read = piece.reads[leaf];
+  const format::TableRead& read = piece.reads[leaf];
   uint64_t size = 0;
   for (const ByteRange& range : read.ranges) size += range.size();
   scratch.resize(size);
@@ -386,10 +386,10 @@ Result<ByteView> TableSamples::Gather(const TablePiece& piece, size_t leaf, cons
 
 Status TableSamples::DecodeLeaf(const TablePiece& piece, size_t leaf, ByteView bytes,
                                 DecodedColumn* out) const {
-  const TableRead& read = piece.reads[leaf];
+  const format::TableRead& read = piece.reads[leaf];
   out->first_row = read.first_row;
   Status status = format::DecodeTable(
-      groups_[piece.group].chunks[leaf], read.rows, bytes,
+      groups_[piece.group].chunks[leaf], read, bytes,
       {.shard = "", .offset = read.ranges.back().end - bytes.size()}, &out->values);
   if (status.ok() && widths_[leaf] > 0 &&
       out->values.values.size() != out->values.rows * widths_[leaf]) {

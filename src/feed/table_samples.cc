@@ -172,7 +172,7 @@ Status TableSamples::ReadGroup(uint64_t i) {
   if (!groups_.empty() && groups_.back().shard == record.shard) {
     group.number = groups_.back().number + 1;
   }
-  std::vector<format::TableLayout> layouts;
+  std::vector<format::TableColumn> columns;
   for (const Leaf& leaf : leaves_) {
     const auto it = std::ranges::find(record.fields, leaf.field, &catalog::RecordField::field);
     if (it == record.fields.end()) {
@@ -180,16 +180,16 @@ Status TableSamples::ReadGroup(uint64_t i) {
       return Bad(
           fmt::format("columns: {}{} has no '{}'", catalog_->source_uri(), shard.key, leaf.name));
     }
-    auto& [layout, chunk] = packed.columns[static_cast<size_t>(it - record.fields.begin())];
-    FB_RETURN_IF_ERROR(format::TableIsReadable(chunk));
+    auto& column = packed.columns[static_cast<size_t>(it - record.fields.begin())];
+    const format::TableLayout& layout = column.layout;
+    FB_RETURN_IF_ERROR(format::TableIsReadable(column.chunk));
     FB_RETURN_IF_ERROR(CheckSame(record, leaf, layout));
     if (layout.ragged()) {
       ragged_bytes_ += layout.DecodedBytes(packed.rows) - packed.rows * sizeof(uint64_t);
     }
-    layouts.push_back(std::move(layout));
-    group.chunks.push_back(std::move(chunk));
+    columns.push_back(std::move(column));
   }
-  auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, layouts,
+  auto pieces = CutTable(static_cast<uint32_t>(groups_.size()), record.shard, packed.rows, columns,
                          neighbours_ ? TableCutOptions() : kCutForAnyRow);
   // Beside the values.
   const uint64_t kept =
@@ -204,6 +204,7 @@ Status TableSamples::ReadGroup(uint64_t i) {
     rows_ += piece.rows;
     table_.push_back(std::move(piece));
   }
+  for (format::TableColumn& column : columns) group.chunks.push_back(std::move(column.chunk));
   groups_.push_back(std::move(group));
   return {};
 }

@@ -38,18 +38,24 @@ struct ArrowColumn {
 
 enum class ArrowCodec : uint8_t { kNone, kLz4Frame, kZstd };
 
-// A column of a record batch.
+// A column of a record batch, or of some of its rows.
 struct ArrowChunk {
   ArrowColumn column;
   ArrowCodec codec = ArrowCodec::kNone;
-  uint64_t entries = 0;       // rows; of lists elements
+  uint64_t rows = 0;
+  uint64_t entries = 0;       // rows; of lists elements that the buffer of elements holds
   uint64_t uncompressed = 0;  // bytes, about
   ByteRange range;            // in the shard: spans its own buffers
-  // In the shard, each empty where there is none: validity bitmaps of the parents (outside of
+  // In the shard, each empty where there is none: validity bitmaps of the parents (maybe outside of
   // `range`), and its own; then of kValues: values. Of kBytes: offsets, bytes. Of kViews: views,
   // then any number of buffers. Of kList: offsets, validity of elements, elements. Of kArrays:
   // validity of elements, elements.
   std::vector<ByteRange> buffers;
+  // Of kBytes and kList: so many bytes or elements lie ahead of what the buffer of them holds.
+  uint64_t skipped = 0;
+  // Rows, a multiple of 8: at their multiples it may be cut. 0: it is not.
+  uint64_t step = 0;
+  std::vector<uint64_t> cuts;  // of kBytes and kList: what offsets say there, and at the end
   bool operator==(const ArrowChunk&) const = default;
 };
 
@@ -66,6 +72,7 @@ struct ArrowLimits {
   uint64_t free_ratio_bytes = 64 << 20;  // up to which any ratio is believed
   uint64_t ratio = 1000;                 // unpacked to packed, above that
   uint64_t fields = 1 << 16;             // of a schema, all levels together
+  uint64_t cuts = 1 << 20;               // of a record batch
   int depth = 64;
 };
 
@@ -81,19 +88,21 @@ std::string PackArrowBatch(const ArrowBatch& batch);
 // `fields`: where the columns lie. Errors: kDataLoss, kUnimplemented (of another version).
 Result<ArrowBatch> UnpackArrowBatch(std::string_view packed, const std::vector<ByteRange>& fields);
 
-// Whether its buffers can hold so many rows. `name`: the column's. Errors: kDataLoss.
-Status CheckArrowChunk(const ArrowChunk& chunk, uint64_t rows, std::string_view name,
-                       const Place& place);
+// Whether its buffers can hold its rows. `name`: the column's. Errors: kDataLoss.
+Status CheckArrowChunk(const ArrowChunk& chunk, std::string_view name, const Place& place);
+
+// Some of its rows: `first` is a multiple of its step, and the last row is its last one or ends at
+// a multiple.
+ArrowChunk SliceOf(const ArrowChunk& chunk, uint64_t first, uint64_t rows);
 
 // What is read of a column, in the order in which DecodeArrow takes it.
 std::vector<ByteRange> ReadsOf(const ArrowChunk& chunk);
 TableLayout LayoutOf(const ArrowChunk& chunk);
 
-// Decodes a column of `rows` rows from the bytes of ReadsOf, one range after the other. Of `place`
+// Decodes a column from the bytes of ReadsOf, one range after the other. Of `place`
 // the shard's name is used. Errors: kDataLoss with the buffer's offset; kUnimplemented (LZ4 without
 // Arrow on this machine).
-Status DecodeArrow(const ArrowChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                   TableValues* out);
+Status DecodeArrow(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues* out);
 
 // OK when the codec can be undone; else kUnimplemented, saying what to install.
 Status ArrowIsReadable(ArrowCodec codec);

@@ -2,8 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "format/arrow.h"
+#include "format/arrow_schema.h"
 #include "format/packed_numbers.h"
 
 namespace forebay::format {
@@ -19,8 +20,9 @@ constexpr uint64_t kViewBytes = 16;
 uint64_t BytesOfBits(uint64_t bits) { return bits / 8 + (bits % 8 == 0 ? 0 : 1); }
 
 // That buffer `i` of its own has at least, unpacked.
-uint64_t LeastBytes(const ArrowChunk& chunk, uint64_t rows, size_t i) {
+uint64_t LeastBytes(const ArrowChunk& chunk, size_t i) {
   const ArrowColumn& column = chunk.column;
+  const uint64_t rows = chunk.rows;
   const uint64_t offsets = (rows + 1) * (column.wide ? sizeof(int64_t) : sizeof(int32_t));
   const uint64_t elements = column.kind == Kind::kList ? chunk.entries : rows * column.each;
   if (i == 0) return BytesOfBits(rows);
@@ -79,6 +81,9 @@ void PackChunk(const ArrowChunk& chunk, NumberPacker& out) {
     out.Varint(buffer.size());
     if (!buffer.empty()) out.Zigzag(static_cast<int64_t>(buffer.offset - chunk.range.offset));
   }
+  out.Varint(chunk.step);
+  uint64_t before = 0;
+  for (const uint64_t cut : chunk.cuts) out.Varint(cut - std::exchange(before, cut));
 }
 
 bool UnpackBuffer(NumberUnpacker& in, const ByteRange& within, ByteRange& buffer) {
@@ -108,7 +113,26 @@ bool CanBe(const ArrowColumn& column) {
   return false;
 }
 
-bool UnpackChunk(NumberUnpacker& in, uint64_t rows, ArrowChunk& chunk) {
+// Whether it can be cut where it says.
+bool UnpackCuts(NumberUnpacker& in, ArrowChunk& chunk) {
+  chunk.step = in.Varint(kCountMost);
+  if (chunk.step == 0) return in.ok();
+  const ArrowColumn& column = chunk.column;
+  if (!in.ok() || chunk.step % 8 != 0 || chunk.codec != ArrowCodec::kNone ||
+      column.kind == Kind::kViews || chunk.rows / chunk.step >= ArrowLimits{}.cuts) {
+    return false;
+  }
+  if (!column.ragged()) return true;
+  const uint64_t most = CutsEnd(chunk);
+  uint64_t before = 0;
+  for (uint64_t row = 0; row < chunk.rows + chunk.step && in.ok(); row += chunk.step) {
+    before += in.Varint(most - before);
+    chunk.cuts.push_back(before);
+  }
+  return in.ok();
+}
+
+bool UnpackChunk(NumberUnpacker& in, ArrowChunk& chunk) {
   constexpr uint64_t kU32Most = UINT32_MAX;
   ArrowColumn& column = chunk.column;
   column.kind = static_cast<Kind>(in.Varint(static_cast<uint64_t>(Kind::kArrays)));
@@ -133,17 +157,20 @@ bool UnpackChunk(NumberUnpacker& in, uint64_t rows, ArrowChunk& chunk) {
     if (!UnpackBuffer(in, chunk.range, buffer)) return false;
     if (i >= column.parents && !buffer.empty() && !chunk.range.Contains(buffer)) return false;
   }
-  return (column.kind == Kind::kList || chunk.entries == rows) &&
-         CheckArrowChunk(chunk, rows, "", {}).ok();
+  return (column.kind == Kind::kList || chunk.entries == chunk.rows) &&
+         CheckArrowChunk(chunk, "", {}).ok() && UnpackCuts(in, chunk);
 }
 
 }  // namespace
 
-Status CheckArrowChunk(const ArrowChunk& chunk, uint64_t rows, std::string_view name,
-                       const Place& place) {
+uint64_t CutsEnd(const ArrowChunk& chunk) {
+  return chunk.column.kind == Kind::kList ? chunk.entries : chunk.buffers.back().size();
+}
+
+Status CheckArrowChunk(const ArrowChunk& chunk, std::string_view name, const Place& place) {
   // A bit becomes a byte.
   const ArrowColumn& column = chunk.column;
-  const uint64_t values = (column.kind == Kind::kList ? chunk.entries : rows) *
+  const uint64_t values = (column.kind == Kind::kList ? chunk.entries : chunk.rows) *
                           std::max<uint64_t>(column.value_bytes(), 1);
   const uint64_t most =
       std::max(ArrowLimits{}.buffer_bytes, ArrowLimits{}.ratio * StoredBytes(chunk));
@@ -156,11 +183,11 @@ Status CheckArrowChunk(const ArrowChunk& chunk, uint64_t rows, std::string_view 
     const size_t own = parent ? 0 : i - chunk.column.parents;
     const uint64_t bytes = chunk.buffers[i].size();
     if (!parent && bytes == 0 && IsValidity(chunk.column, own)) continue;
-    const uint64_t least = LeastBytes(chunk, rows, own);
+    const uint64_t least = LeastBytes(chunk, own);
     if (least <= MostBytes(chunk, bytes)) continue;
     return Damaged(place,
                    fmt::format("column '{}' of {} rows, of which buffer {} becomes {} bytes", name,
-                               rows, own, least),
+                               chunk.rows, own, least),
                    fmt::format("{} bytes", bytes));
   }
   return {};
@@ -188,26 +215,73 @@ Result<ArrowBatch> UnpackArrowBatch(std::string_view packed, const std::vector<B
   if (in.Count() != fields.size() || !in.ok() || batch.rows == 0) return damaged();
   for (const ByteRange& range : fields) {
     if (range.end > kBytesMost) return damaged();
-    ArrowChunk chunk{.range = range};
-    if (!UnpackChunk(in, batch.rows, chunk)) return damaged();
+    ArrowChunk chunk{.rows = batch.rows, .range = range};
+    if (!UnpackChunk(in, chunk)) return damaged();
     batch.chunks.push_back(std::move(chunk));
   }
   if (!in.done()) return damaged();
   return batch;
 }
 
+ArrowChunk SliceOf(const ArrowChunk& chunk, uint64_t first, uint64_t rows) {
+  const ArrowColumn& column = chunk.column;
+  const uint64_t end = first + rows;
+  ArrowChunk slice{.column = column, .rows = rows, .entries = rows, .range = chunk.range};
+  // Bits of the buffer that come next, from a multiple of 8 on.
+  const auto take = [&](uint64_t from, uint64_t to) {
+    const ByteRange& whole = chunk.buffers[slice.buffers.size()];
+    slice.buffers.push_back({});
+    if (whole.empty()) return;
+    slice.buffers.back() = {whole.offset + from / 8, whole.offset + BytesOfBits(to)};
+  };
+  for (size_t i = 0; i <= column.parents; ++i) take(first, end);
+  if (!column.ragged()) {
+    if (column.kind == Kind::kArrays) take(first * column.each, end * column.each);
+    take(first * column.each * column.bits, end * column.each * column.bits);
+    return slice;
+  }
+  const uint64_t offset_bits = column.wide ? 64 : 32;
+  take(first * offset_bits, (end + 1) * offset_bits);
+  const uint64_t from = chunk.cuts[first / chunk.step];
+  const uint64_t to = chunk.cuts[end / chunk.step + (end % chunk.step == 0 ? 0 : 1)];
+  slice.skipped = from;
+  if (column.kind == Kind::kBytes) {
+    take(from * 8, to * 8);
+    return slice;
+  }
+  slice.skipped -= from % 8;  // elements may be bits
+  slice.entries = to - slice.skipped;
+  take(slice.skipped, to);
+  take(slice.skipped * column.bits, to * column.bits);
+  return slice;
+}
+
 std::vector<ByteRange> ReadsOf(const ArrowChunk& chunk) {
-  std::vector<ByteRange> reads(chunk.buffers.begin(), chunk.buffers.begin() + chunk.column.parents);
-  reads.push_back(chunk.range);
+  constexpr uint64_t kPadding = 64;
+  std::vector<ByteRange> ranges = chunk.buffers;
+  std::erase_if(ranges, [](const ByteRange& range) { return range.empty(); });
+  std::ranges::sort(ranges);
+  std::vector<ByteRange> reads;
+  for (const ByteRange& range : ranges) {
+    if (reads.empty() || range.offset > reads.back().end + kPadding) {
+      reads.push_back(range);
+    } else {
+      reads.back().end = std::max(reads.back().end, range.end);
+    }
+  }
   return reads;
 }
 
 TableLayout LayoutOf(const ArrowChunk& chunk) {
-  return {.value_bytes = chunk.column.value_bytes(),
-          .list = chunk.column.kind == Kind::kList,
-          .entries = chunk.entries,
-          .uncompressed = chunk.uncompressed,
-          .ranges = ReadsOf(chunk)};
+  TableLayout layout{.value_bytes = chunk.column.value_bytes(),
+                     .list = chunk.column.kind == Kind::kList,
+                     .entries = chunk.entries,
+                     .uncompressed = chunk.uncompressed,
+                     .ranges = ReadsOf(chunk)};
+  for (uint64_t row = 0; chunk.step > 0 && row < chunk.rows; row += chunk.step) {
+    layout.starts.push_back(row);
+  }
+  return layout;
 }
 
 }  // namespace forebay::format

@@ -36,9 +36,13 @@ uint64_t BytesOfBits(uint64_t bits) { return bits / 8 + (bits % 8 == 0 ? 0 : 1);
 
 class Decoding {
  public:
-  Decoding(const ArrowChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-           TableValues& out)
-      : chunk_(chunk), rows_(rows), bytes_(bytes), place_(place), out_(out) {}
+  Decoding(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues& out)
+      : chunk_(chunk),
+        rows_(chunk.rows),
+        reads_(ReadsOf(chunk)),
+        bytes_(bytes),
+        place_(place),
+        out_(out) {}
 
   Status Run() {
     out_ = {};
@@ -74,12 +78,15 @@ class Decoding {
 
   Result<Stored> Look(size_t i) const {
     const ByteRange& buffer = chunk_.buffers[i];
-    uint64_t at = 0;
-    for (size_t k = 0; k < std::min<size_t>(i, chunk_.column.parents); ++k) {
-      at += chunk_.buffers[k].size();
-    }
-    if (i >= chunk_.column.parents) at += buffer.offset - chunk_.range.offset;
     if (buffer.empty()) return Stored{};
+    uint64_t at = 0;
+    for (const ByteRange& read : reads_) {
+      if (read.Contains(buffer)) {
+        at += buffer.offset - read.offset;
+        break;
+      }
+      at += read.size();
+    }
     const ByteView bytes = bytes_.subspan(at, buffer.size());
     if (chunk_.codec == ArrowCodec::kNone) return Stored{bytes, bytes.size(), false};
     if (bytes.size() < sizeof(int64_t)) {
@@ -231,9 +238,16 @@ class Decoding {
     return grow ? Status() : Odd(i, "offsets that grow", "one that is less than the one before");
   }
 
+  // `first`: where the first row's begin, in the buffer of bytes or elements.
   Status TakeOffsets(uint64_t* first) {
-    return chunk_.column.wide ? TakeOffsets<int64_t>(Own(1), first)
-                              : TakeOffsets<int32_t>(Own(1), first);
+    FB_RETURN_IF_ERROR(chunk_.column.wide ? TakeOffsets<int64_t>(Own(1), first)
+                                          : TakeOffsets<int32_t>(Own(1), first));
+    if (*first < chunk_.skipped) {
+      return Odd(Own(1), fmt::format("offsets from {} on", chunk_.skipped),
+                 fmt::format("{}", *first));
+    }
+    *first -= chunk_.skipped;
+    return {};
   }
 
   Status TakeBytes() {
@@ -334,6 +348,7 @@ class Decoding {
 
   const ArrowChunk& chunk_;
   const uint64_t rows_;
+  const std::vector<ByteRange> reads_;
   const ByteView bytes_;
   const Place place_;
   TableValues& out_;
@@ -341,14 +356,13 @@ class Decoding {
 
 }  // namespace
 
-Status DecodeArrow(const ArrowChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                   TableValues* out) {
+Status DecodeArrow(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues* out) {
   uint64_t expected = 0;
   for (const ByteRange& range : ReadsOf(chunk)) expected += range.size();
   if (bytes.size() != expected) {
     return Status(Code::kInternal, "an Arrow column of another number of bytes");
   }
-  return Decoding(chunk, rows, bytes, place, *out).Run();
+  return Decoding(chunk, bytes, place, *out).Run();
 }
 
 Status ArrowIsReadable(ArrowCodec codec) {

@@ -59,7 +59,7 @@ class Batch {
   uint64_t rows() const { return static_cast<uint64_t>(length_); }
 
   Result<ArrowChunk> ChunkOf(const ArrowLeaf& leaf) const {
-    ArrowChunk chunk{.column = leaf.column, .codec = codec_, .entries = rows()};
+    ArrowChunk chunk{.column = leaf.column, .codec = codec_, .rows = rows(), .entries = rows()};
     for (const ArrowPlace& parent : leaf.parents) {
       FB_ASSIGN_OR_RETURN(const ByteRange validity, ValidityOf(parent, leaf));
       if (validity.empty()) continue;
@@ -198,7 +198,7 @@ Result<ArrowBatch> ParseArrowBatch(FlatReader& in, const ArrowSchema& schema,
   for (const ArrowLeaf& leaf : schema.leaves) {
     if (found.rows == 0) break;
     FB_ASSIGN_OR_RETURN(ArrowChunk chunk, parsed.ChunkOf(leaf));
-    FB_RETURN_IF_ERROR(CheckArrowChunk(chunk, found.rows, leaf.name, place));
+    FB_RETURN_IF_ERROR(CheckArrowChunk(chunk, leaf.name, place));
     found.chunks.push_back(std::move(chunk));
   }
   if (!in.ok()) {

@@ -19,7 +19,10 @@ constexpr uint64_t kPieceBytes = 64 << 10;  // read at once
 constexpr uint64_t kEndBytes = sizeof(int32_t) + kMagic.size();
 constexpr uint32_t kContinues = 0xffffffff;
 constexpr uint64_t kWord = sizeof(uint32_t);
-constexpr uint64_t kBlockBytes = 24;  // in the footer, of a record batch
+constexpr uint64_t kCutBytes = 8 << 20;  // a record batch that is larger is cut
+constexpr uint64_t kPartBytes = 1 << 20;
+constexpr uint64_t kOffsetsBytes = 8 << 20;  // read at once
+constexpr uint64_t kBlockBytes = 24;         // in the footer, of a record batch
 
 // How a message begins.
 struct MessageHead {
@@ -45,11 +48,15 @@ class Pieces {
 
   // Valid until the next call. Where the shard is shorter, the error says that `what` is cut.
   Result<ByteView> At(uint64_t offset, uint64_t bytes, std::string_view what) {
+    return At(offset, bytes, what, ahead_);
+  }
+  // `ahead`: what is read at once, at most.
+  Result<ByteView> At(uint64_t offset, uint64_t bytes, std::string_view what, uint64_t ahead) {
     const auto range = RangeWithin(offset, bytes, size());
     if (!range) return Truncated(PlaceAt(offset), what, bytes, Left(offset));
     if (!held_.Contains(*range)) {
       held_ = {};
-      buffer_.resize(std::min(std::max(bytes, ahead_), size() - offset));
+      buffer_.resize(std::min(std::max(bytes, ahead), size() - offset));
       FB_RETURN_IF_ERROR(Read(offset, buffer_));
       held_ = {offset, offset + buffer_.size()};
     }
@@ -126,6 +133,7 @@ class Scan {
                      fmt::format("one that ends at {}", end_));
     }
     end_ = body.end;
+    if (body.size() > kCutBytes) FB_RETURN_IF_ERROR(SetCuts(batch));
     FoundRecord record{.range = body};
     for (size_t i = 0; i < batch.chunks.size(); ++i) {
       const ArrowChunk& chunk = batch.chunks[i];
@@ -139,6 +147,43 @@ class Scan {
     record.key = PackArrowBatch(batch);
     report_->records += batch.rows;
     return on_record_(std::move(record));
+  }
+
+  // Large batches are read in parts, about 1 MiB of the largest column each. Only offsets tell
+  // where parts of bytes and lists lie.
+  Status SetCuts(ArrowBatch& batch) {
+    uint64_t largest = 1;
+    for (const ArrowChunk& chunk : batch.chunks) largest = std::max(largest, chunk.range.size());
+    const uint64_t parts = std::min(largest / kPartBytes, ArrowLimits{}.cuts / 2) + 1;
+    const uint64_t step = PaddedTo(batch.rows / parts + 1, 8);
+    if (step >= batch.rows) return {};
+    for (ArrowChunk& chunk : batch.chunks) {
+      if (chunk.codec != ArrowCodec::kNone || chunk.column.kind == ArrowColumn::Kind::kViews) {
+        continue;
+      }
+      chunk.step = step;
+      if (chunk.column.ragged()) FB_RETURN_IF_ERROR(ReadCuts(chunk));
+    }
+    return {};
+  }
+
+  Status ReadCuts(ArrowChunk& chunk) {
+    const ByteRange& offsets = chunk.buffers[chunk.column.parents + 1];
+    const uint64_t width = chunk.column.wide ? sizeof(int64_t) : sizeof(int32_t);
+    const uint64_t most = CutsEnd(chunk);
+    for (uint64_t row = 0; row < chunk.rows + chunk.step; row += chunk.step) {
+      const uint64_t at = offsets.offset + std::min(row, chunk.rows) * width;
+      const uint64_t ahead = std::min(kOffsetsBytes, offsets.end - at);
+      FB_ASSIGN_OR_RETURN(const ByteView word, pieces_.At(at, width, "offsets", ahead));
+      const auto cut = chunk.column.wide ? Load<int64_t>(word) : int64_t{Load<int32_t>(word)};
+      const uint64_t before = chunk.cuts.empty() ? 0 : chunk.cuts.back();
+      if (cut < 0 || static_cast<uint64_t>(cut) < before || static_cast<uint64_t>(cut) > most) {
+        return Damaged(At(at), fmt::format("an offset from {} to {}", before, most),
+                       fmt::format("{}", cut));
+      }
+      chunk.cuts.push_back(static_cast<uint64_t>(cut));
+    }
+    return {};
   }
 
   Result<std::vector<std::byte>> ReadFooter() {

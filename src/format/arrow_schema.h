@@ -52,6 +52,9 @@ Result<ArrowSchema> ParseArrowSchema(FlatReader& in, const FlatTable& schema, in
 Result<ArrowBatch> ParseArrowBatch(FlatReader& in, const ArrowSchema& schema,
                                    const FlatTable& batch, ByteRange body, const Place& place);
 
+// What the offsets of kBytes and kList lead to at most.
+uint64_t CutsEnd(const ArrowChunk& chunk);
+
 // The version that a message or footer says. Errors: kUnimplemented.
 Result<int> ArrowVersionOf(const FlatTable& table, const Place& place);
 

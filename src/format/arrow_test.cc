@@ -173,11 +173,11 @@ ArrowBatch BatchOf(const FoundRecord& record) {
   return batch.ok() ? *batch : ArrowBatch();
 }
 
-Result<TableValues> Decoded(const std::string& shard, const ArrowChunk& chunk, uint64_t rows) {
+Result<TableValues> Decoded(const std::string& shard, const ArrowChunk& chunk) {
   std::string bytes;
   for (const ByteRange& range : ReadsOf(chunk)) bytes += shard.substr(range.offset, range.size());
   TableValues values;
-  FB_RETURN_IF_ERROR(DecodeArrow(chunk, rows, AsBytes(bytes), {"a.arrow", 0}, &values));
+  FB_RETURN_IF_ERROR(DecodeArrow(chunk, AsBytes(bytes), {"a.arrow", 0}, &values));
   return values;
 }
 
@@ -243,7 +243,7 @@ TEST(Arrow, offsets_that_begin_above_nothing_are_counted_from_there) {
   ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
   ASSERT_EQ(scanned.records.size(), 1U);
   const ArrowBatch batch = BatchOf(scanned.records[0]);
-  const auto values = Decoded(shard, batch.chunks[0], batch.rows);
+  const auto values = Decoded(shard, batch.chunks[0]);
   ASSERT_TRUE(values.ok()) << values.status().ToString();
   EXPECT_EQ(AsText(values->values), "abcdef");
   EXPECT_EQ(values->offsets, (std::vector<uint64_t>{0, 2, 2, 6}));
@@ -263,7 +263,7 @@ TEST(Arrow, offsets_that_cannot_be_are_refused) {
     const Scanned scanned = ScanOf(shard);
     ASSERT_TRUE(scanned.status.ok());
     const ArrowBatch batch = BatchOf(scanned.records[0]);
-    const auto values = Decoded(shard, batch.chunks[0], batch.rows);
+    const auto values = Decoded(shard, batch.chunks[0]);
     EXPECT_EQ(values.status().code(), Code::kDataLoss);
     EXPECT_NE(values.status().ToString().find(found), std::string::npos)
         << values.status().ToString();
@@ -277,7 +277,7 @@ TEST(Arrow, bits_of_validity_are_the_rows_own_and_what_a_null_holds_is_nobodys) 
   const std::string shard =
       OneColumn(Field("s", kBinary), BatchTable(3, {{3, 1}}, {{0, 1}, {8, 16}, {24, 6}}), body);
   const ArrowBatch batch = BatchOf(ScanOf(shard).records.at(0));
-  const auto values = Decoded(shard, batch.chunks[0], batch.rows);
+  const auto values = Decoded(shard, batch.chunks[0]);
   ASSERT_TRUE(values.ok()) << values.status().ToString();
   EXPECT_EQ(AsText(values->values), "abc");
   EXPECT_EQ(values->offsets, (std::vector<uint64_t>{0, 2, 2, 3}));
@@ -301,7 +301,7 @@ Result<TableValues> DecodePacked(const std::string& offsets, const std::string& 
   const std::string shard = OneColumn(Field("s", kBinary), batch, offsets + bytes);
   const Scanned scanned = ScanOf(shard);
   FB_RETURN_IF_ERROR(scanned.status);
-  return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0], 2);
+  return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0]);
 }
 
 TEST(Arrow, packed_buffers_are_as_large_as_they_say) {
@@ -373,7 +373,7 @@ TEST(Arrow, the_batches_of_a_file_lie_where_its_footer_says) {
   const Scanned scanned = ScanOf(whole);
   ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
   ASSERT_EQ(scanned.records.size(), 1U);
-  const auto values = Decoded(whole, BatchOf(scanned.records[0]).chunks[0], 4);
+  const auto values = Decoded(whole, BatchOf(scanned.records[0]).chunks[0]);
   ASSERT_TRUE(values.ok());
   EXPECT_EQ(AsText(values->values), kTen);
   const auto refused = [](const std::string& bytes, const std::string& why) {
@@ -411,7 +411,7 @@ TEST(Arrow, streams_of_before_arrow_0_15_and_without_an_end_are_read) {
     ASSERT_EQ(scanned.records.size(), 1U);
     EXPECT_EQ(scanned.report.oddities, odd);
     const ArrowBatch found = BatchOf(scanned.records[0]);
-    const auto values = Decoded(all, found.chunks[0], 4);
+    const auto values = Decoded(all, found.chunks[0]);
     ASSERT_TRUE(values.ok());
     EXPECT_EQ(AsText(values->values), kTen);
   }
@@ -473,7 +473,7 @@ TEST(Arrow, views_of_bytes_that_are_not_there_are_refused) {
     const std::string shard = OneColumn(Field("v", kUtf8View), batch, body);
     const Scanned scanned = ScanOf(shard);
     EXPECT_TRUE(scanned.status.ok()) << scanned.status.ToString();
-    return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0], 1);
+    return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0]);
   };
   const auto view = [](int32_t size, int32_t buffer, int32_t offset) {
     return Raw(size) + "a do" + Raw(buffer) + Raw(offset);
@@ -493,12 +493,14 @@ TEST(Arrow, what_a_catalog_says_of_a_batch_comes_back_and_is_checked) {
   ArrowBatch batch{.rows = 100};
   batch.chunks.push_back({.column = {.kind = Kind::kList, .wide = true, .bits = 16, .parents = 1},
                           .codec = ArrowCodec::kNone,
+                          .rows = 100,
                           .entries = 250,
                           .uncompressed = 500,
                           .range = {1000, 2400},
                           .buffers = {{900, 913}, {}, {1000, 1808}, {}, {1808, 2400}}});
   batch.chunks.push_back({.column = {.kind = Kind::kViews},
                           .codec = ArrowCodec::kZstd,
+                          .rows = 100,
                           .entries = 100,
                           .range = {2400, 3000},
                           .buffers = {{}, {2400, 2500}, {2500, 2600}, {2600, 3000}}});
@@ -527,13 +529,133 @@ TEST(Arrow, lists_hold_no_more_than_their_elements) {
         OneColumn(Field("l", kList, Table({}), {Int("item", 32)}), batch, body);
     const Scanned scanned = ScanOf(shard);
     EXPECT_TRUE(scanned.status.ok()) << scanned.status.ToString();
-    return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0], 2);
+    return Decoded(shard, BatchOf(scanned.records.at(0)).chunks[0]);
   };
   const auto good = decode(4);
   ASSERT_TRUE(good.ok()) << good.status().ToString();
   EXPECT_EQ(AsText(good->values), kTen.substr(4));
   EXPECT_EQ(good->offsets, (std::vector<uint64_t>{0, 4, 12}));
   EXPECT_EQ(decode(3).status().code(), Code::kDataLoss);
+}
+
+// A column of 43 rows that can be cut every 16, with what lies in its buffers.
+struct Cut {
+  std::string shard = std::string(5, '?');
+  ArrowChunk chunk;
+  uint64_t random = 1;
+
+  uint8_t Byte() {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<uint8_t>(random >> 33U);
+  }
+  void Add(const std::string& bytes) {
+    chunk.buffers.push_back({shard.size(), shard.size() + bytes.size()});
+    shard += bytes + std::string(70, '?');
+  }
+  void AddRandom(size_t bytes) {
+    std::string all;
+    for (size_t i = 0; i < bytes; ++i) all += static_cast<char>(Byte());
+    Add(all);
+  }
+  uint64_t AddOffsets(uint32_t most) {
+    std::vector<int32_t> offsets = {7};
+    for (uint64_t row = 0; row < chunk.rows; ++row) {
+      offsets.push_back(offsets.back() + static_cast<int32_t>(Byte() % most));
+    }
+    std::string bytes;
+    for (const int32_t offset : offsets) bytes += Raw(offset);
+    Add(bytes);
+    for (const size_t row : {0, 16, 32, 43}) {
+      chunk.cuts.push_back(static_cast<uint64_t>(offsets[row]));
+    }
+    return static_cast<uint64_t>(offsets.back());
+  }
+};
+
+Cut CutColumn(ArrowColumn column) {
+  using Kind = ArrowColumn::Kind;
+  Cut cut;
+  cut.chunk = {.column = column, .rows = 43, .entries = 43, .step = 16};
+  for (uint32_t i = 0; i <= column.parents; ++i) cut.AddRandom(6);
+  switch (column.kind) {
+    case Kind::kValues:
+      cut.AddRandom((43 * column.bits + 7) / 8);
+      break;
+    case Kind::kArrays:
+      cut.Add(std::string(17, '\xff'));
+      cut.AddRandom((43 * column.each * column.bits + 7) / 8);
+      break;
+    case Kind::kList:
+      cut.chunk.entries = cut.AddOffsets(5);
+      cut.Add(std::string((cut.chunk.entries + 7) / 8, '\xff'));
+      cut.AddRandom((cut.chunk.entries * column.bits + 7) / 8);
+      break;
+    default:
+      cut.AddRandom(cut.AddOffsets(9));
+      break;
+  }
+  cut.chunk.range = {5 + 76 * column.parents, cut.shard.size()};
+  return cut;
+}
+
+TEST(Arrow, parts_of_a_column_are_what_all_of_it_is_there) {
+  using Kind = ArrowColumn::Kind;
+  for (const ArrowColumn& column :
+       {ArrowColumn{.kind = Kind::kValues, .bits = 32, .parents = 1},
+        ArrowColumn{.kind = Kind::kValues, .bits = 1}, ArrowColumn{.kind = Kind::kBytes},
+        ArrowColumn{.kind = Kind::kList, .bits = 16}, ArrowColumn{.kind = Kind::kList, .bits = 1},
+        ArrowColumn{.kind = Kind::kArrays, .bits = 1, .each = 3},
+        ArrowColumn{.kind = Kind::kArrays, .bits = 8, .each = 3, .parents = 2}}) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(column.kind) << ' ' << column.bits);
+    const Cut cut = CutColumn(column);
+    const auto whole = Decoded(cut.shard, cut.chunk);
+    ASSERT_TRUE(whole.ok()) << whole.status().ToString();
+    TableValues joined{.offsets = whole->offsets.empty() ? std::vector<uint64_t>()
+                                                         : std::vector<uint64_t>{0}};
+    for (const auto& [first, rows] : {std::pair(0, 16), {16, 16}, {32, 11}}) {
+      const auto part = Decoded(cut.shard, SliceOf(cut.chunk, first, rows));
+      ASSERT_TRUE(part.ok()) << part.status().ToString();
+      for (size_t i = 1; i < part->offsets.size(); ++i) {
+        joined.offsets.push_back(joined.values.size() + part->offsets[i]);
+      }
+      joined.values.insert(joined.values.end(), part->values.begin(), part->values.end());
+      ASSERT_EQ(part->valid.size(), rows);
+      joined.valid.insert(joined.valid.end(), part->valid.begin(), part->valid.end());
+    }
+    EXPECT_EQ(joined.values, whole->values);
+    EXPECT_EQ(joined.offsets, whole->offsets);
+    EXPECT_EQ(joined.valid, whole->valid);
+    uint64_t read = 0;
+    for (const ByteRange& range : ReadsOf(SliceOf(cut.chunk, 16, 16))) read += range.size();
+    EXPECT_LT(read, (cut.shard.size() - 70 * cut.chunk.buffers.size()) / 2);
+    // A catalog says the same of it.
+    const auto found = UnpackArrowBatch(PackArrowBatch({43, {cut.chunk}}), {cut.chunk.range});
+    ASSERT_TRUE(found.ok()) << found.status().ToString();
+    EXPECT_EQ(found->chunks[0], cut.chunk);
+  }
+}
+
+TEST(Arrow, cuts_that_cannot_be_are_refused) {
+  using Kind = ArrowColumn::Kind;
+  const auto ok = [](const std::function<void(ArrowChunk&)>& change) {
+    Cut cut = CutColumn({.kind = Kind::kBytes});
+    change(cut.chunk);
+    return UnpackArrowBatch(PackArrowBatch({43, {cut.chunk}}), {cut.chunk.range}).ok();
+  };
+  EXPECT_TRUE(ok([](ArrowChunk&) {}));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.step = 12; }));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.step = 8; }));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.cuts[3] = 10'000; }));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.cuts[2] = chunk.cuts[1] - 1; }));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.cuts.pop_back(); }));
+  EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.codec = ArrowCodec::kZstd; }));
+  // Where a part's offsets are others than the catalog says, they are not followed.
+  Cut cut = CutColumn({.kind = Kind::kBytes});
+  ++cut.chunk.cuts[1];
+  EXPECT_EQ(Decoded(cut.shard, SliceOf(cut.chunk, 16, 16)).status().code(), Code::kDataLoss);
+  cut.chunk.cuts[1] -= 1;
+  --cut.chunk.cuts[2];
+  EXPECT_EQ(Decoded(cut.shard, SliceOf(cut.chunk, 16, 16)).status().code(), Code::kDataLoss);
 }
 
 TEST(Arrow, only_schemas_begin_a_stream) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace forebay::format {
@@ -14,6 +15,7 @@ TableColumn ColumnOf(ParquetChunk chunk, uint64_t) {
                      .uncompressed = chunk.uncompressed,
                      .ranges = {chunk.range},
                      .pages = std::exchange(chunk.pages, {})};
+  for (const TablePage& page : layout.pages) layout.starts.push_back(page.first_row);
   return {std::move(layout), std::move(chunk)};
 }
 
@@ -21,6 +23,26 @@ TableColumn ColumnOf(ArrowChunk chunk, uint64_t) { return {LayoutOf(chunk), std:
 
 TableColumn ColumnOf(const CompressedChunk& chunk, uint64_t rows) {
   return {LayoutOf(chunk, rows), chunk};
+}
+
+TableRead PagesOf(const TableLayout& layout, uint64_t rows, uint64_t first, uint64_t end) {
+  const std::vector<TablePage>& pages = layout.pages;
+  const auto after = [&](uint64_t row) {  // the first page that begins behind this row
+    return std::ranges::upper_bound(pages, row, {}, &TablePage::first_row);
+  };
+  const auto from = std::prev(after(first));
+  const auto to = after(end - 1);
+  TableRead read{.first_row = from->first_row};
+  read.rows = (to == pages.end() ? rows : to->first_row) - from->first_row;
+  const ByteRange dictionary{layout.ranges.front().offset, pages.front().range.offset};
+  const ByteRange wanted{from->range.offset, std::prev(to)->range.end};
+  if (!dictionary.empty() && dictionary.end < wanted.offset) {
+    read.ranges = {dictionary, wanted};
+  } else {
+    read.ranges = {{std::min(dictionary.offset, wanted.offset), wanted.end}};
+    if (dictionary.empty()) read.ranges = {wanted};
+  }
+  return read;
 }
 
 template <class Group>
@@ -63,12 +85,23 @@ Result<TableGroup> UnpackTableGroup(std::string_view format, std::string_view ke
   return GroupOf(std::move(batch));
 }
 
-Status DecodeTable(const TableChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                   TableValues* out) {
-  if (const auto* arrow = std::get_if<ArrowChunk>(&chunk)) {
-    return DecodeArrow(*arrow, rows, bytes, place, out);
+TableRead ReadOf(const TableColumn& column, uint64_t rows, uint64_t first, uint64_t end) {
+  const TableLayout& layout = column.layout;
+  if (layout.starts.empty() || (first == 0 && end == rows)) return {layout.ranges, 0, rows};
+  if (const auto* arrow = std::get_if<ArrowChunk>(&column.chunk)) {
+    return {ReadsOf(SliceOf(*arrow, first, end - first)), first, end - first};
   }
-  return DecodeParquet(std::get<ParquetChunk>(chunk), rows, bytes, place, out);
+  return PagesOf(layout, rows, first, end);
+}
+
+Status DecodeTable(const TableChunk& chunk, const TableRead& read, ByteView bytes,
+                   const Place& place, TableValues* out) {
+  const auto* arrow = std::get_if<ArrowChunk>(&chunk);
+  if (arrow == nullptr) {
+    return DecodeParquet(std::get<ParquetChunk>(chunk), read.rows, bytes, place, out);
+  }
+  if (read.rows == arrow->rows) return DecodeArrow(*arrow, bytes, place, out);
+  return DecodeArrow(SliceOf(*arrow, read.first_row, read.rows), bytes, place, out);
 }
 
 Status DecodeTableGroup(std::span<const TableChunk> chunks, uint64_t rows, ByteView bytes,

@@ -34,6 +34,10 @@ struct TableColumn {
   TableChunk chunk;  // without pages
 };
 
+// For rows [first, end) of the group's `rows`: `first` is one of the column's starts, `end` another
+// or the last, or what is between them is read too.
+TableRead ReadOf(const TableColumn& column, uint64_t rows, uint64_t first, uint64_t end);
+
 struct TableGroup {
   uint64_t rows = 0;
   std::vector<TableColumn> columns;  // in the order of the record's fields
@@ -44,11 +48,10 @@ struct TableGroup {
 Result<TableGroup> UnpackTableGroup(std::string_view format, std::string_view key,
                                     const std::vector<ByteRange>& fields);
 
-// Decodes what was read of a column's ranges, one after the other; of a format with pages whole
-// ones, in `rows` rows. Errors: kDataLoss with the offset, in the shard or counted from `place`;
-// kUnimplemented. Not of what decodes together.
-Status DecodeTable(const TableChunk& chunk, uint64_t rows, ByteView bytes, const Place& place,
-                   TableValues* out);
+// Decodes the bytes of what ReadOf said, one range after the other. Errors: kDataLoss with the
+// offset, in the shard or counted from `place`; kUnimplemented. Not of what decodes together.
+Status DecodeTable(const TableChunk& chunk, const TableRead& read, ByteView bytes,
+                   const Place& place, TableValues* out);
 
 // The same of all these columns of a group; of what decodes together alone.
 Status DecodeTableGroup(std::span<const TableChunk> chunks, uint64_t rows, ByteView bytes,

@@ -25,6 +25,7 @@ struct TableLayout {
   uint64_t uncompressed = 0;      // bytes, about
   std::vector<ByteRange> ranges;  // in the shard: what is read, in the order of decoding
   std::vector<TablePage> pages;   // of growing rows and offsets, in the one range; none: unknown
+  std::vector<uint64_t> starts;   // rows from which on it can be read, from 0 on; none: only whole
 
   bool ragged() const { return value_bytes == 0 || list; }
   uint64_t stored_bytes() const {
@@ -37,6 +38,14 @@ struct TableLayout {
     return (value_bytes == 0 ? uncompressed : entries * value_bytes) +
            (ragged() ? rows * sizeof(uint64_t) : 0);
   }
+};
+
+// What is read of a column for some rows: all that it has, or a part that decodes by itself, of
+// pages whole ones with the dictionary first.
+struct TableRead {
+  std::vector<ByteRange> ranges;
+  uint64_t first_row = 0;  // of the group; pages may begin before what is wanted does
+  uint64_t rows = 0;
 };
 
 // Of some rows of a column: one value for each.
