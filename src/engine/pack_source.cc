@@ -180,7 +180,8 @@ Result<std::unique_ptr<PackSource>> OverFiles(std::shared_ptr<const FilesCatalog
 Result<std::unique_ptr<PackSource>> OverRecords(std::shared_ptr<const RecordsCatalog> records,
                                                 bool unpack = false) {
   if (feed::IsOfTables(*records)) {
-    return Status(Code::kUnimplemented, "tables (Parquet, Arrow) are not packed into other shards");
+    return Status(Code::kUnimplemented,
+                  "tables (Parquet, Arrow, FFCV) are not packed into other shards");
   }
   std::string name = FormatName(records->format(), records->format_options());
   std::optional<uint64_t> largest;
@@ -198,9 +199,10 @@ Status CheckFormat(const std::string& name) {
     return Status(Code::kInvalidArgument,
                   "the shards are compressed: with --unpack what is in them is packed");
   }
-  return Status(Code::kUnimplemented,
-                "Parquet and Arrow files are trained from as they are, and no source of packing: "
-                "their values lie in columns of many rows");
+  return Status(
+      Code::kUnimplemented,
+      "Parquet, Arrow and FFCV files are trained from as they are, and no source of packing: "
+      "their values lie in columns of many rows");
 }
 
 Result<std::unique_ptr<PackSource>> FromCatalog(const IndexJob& job, const std::string& catalog) {

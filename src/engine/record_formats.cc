@@ -10,6 +10,7 @@
 #include "engine/mds_format.h"
 #include "engine/pack_unpacked.h"
 #include "format/arrow.h"
+#include "format/beton_table.h"
 #include "format/compressed.h"
 #include "format/lines.h"
 #include "format/litdata.h"
@@ -174,6 +175,7 @@ std::vector<Known> MakeAll() {
   known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
   known.push_back(
       {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
+  known.push_back({"beton", Kind::kBeton, true, {.name = "beton", .scan = format::ScanBetonTable}});
   known.push_back({"arrow", Kind::kArrow, true, {.name = "arrow", .scan = format::ScanArrow}});
   known.push_back({"tokens", Kind::kLlmcTokens, true, {.name = "tokens"}});
   for (Known& one : known) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "format/foreign.h"
 #include "format/little_endian.h"
@@ -41,8 +42,20 @@ Slot SlotOf(BetonType type) {
   return {0, 1};
 }
 
-// The shape that an array's arguments hold, and the size of its items, as the type's text says.
-Result<uint64_t> ArrayBytes(ByteView arguments, const Place& place) {
+// "<f4" -> "float32"; "": none of those that come as they are.
+std::string TypeName(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"|b1", "bool"},  {"|u1", "uint8"},   {"|i1", "int8"},    {"<u2", "uint16"},
+      {"<i2", "int16"}, {"<u4", "uint32"},  {"<i4", "int32"},   {"<u8", "uint64"},
+      {"<i8", "int64"}, {"<f2", "float16"}, {"<f4", "float32"}, {"<f8", "float64"}};
+  for (const auto& [code, name] : kNames) {
+    if (code == text) return std::string(name);
+  }
+  return "";
+}
+
+// Sets the shape that an array's arguments hold, its type, and the size of all.
+Status SetArray(ByteView arguments, const Place& place, BetonField* field) {
   constexpr uint64_t kDimensions = 32;
   const uint64_t length = Load<uint64_t>(arguments, kDimensions * sizeof(uint64_t));
   constexpr uint64_t kTextAt = (kDimensions + 1) * sizeof(uint64_t);
@@ -67,9 +80,13 @@ Result<uint64_t> ArrayBytes(ByteView arguments, const Place& place) {
     const auto dimension = Load<uint64_t>(arguments, i * sizeof(uint64_t));
     if (dimension == 0) break;  // the rest is not used
     bytes = bytes ? Total(*bytes, dimension) : bytes;
+    field->shape.push_back(static_cast<int64_t>(dimension));
   }
   if (!bytes) return Damaged(place, "an array of a size of 64 bits", "a larger one");
-  return *bytes;
+  field->array_bytes = *bytes;
+  field->dtype = TypeName(type);
+  if (field->dtype.empty()) field->shape.clear();
+  return {};
 }
 
 Result<BetonField> FieldOf(ByteView bytes, const Place& place) {
@@ -82,8 +99,7 @@ Result<BetonField> FieldOf(ByteView bytes, const Place& place) {
   const std::string_view name = AsText(bytes.subspan(1, kNameBytes));
   field.name = name.substr(0, name.find('\0'));
   if (field.type == BetonType::kArray) {
-    FB_ASSIGN_OR_RETURN(field.array_bytes,
-                        ArrayBytes(bytes.subspan(kArgumentsAt), place + kArgumentsAt));
+    FB_RETURN_IF_ERROR(SetArray(bytes.subspan(kArgumentsAt), place + kArgumentsAt, &field));
   }
   return field;
 }
@@ -126,7 +142,9 @@ class BetonScan {
       FB_RETURN_IF_ERROR(CheckData(allocation.offset, allocation.size, window_.PlaceAt(at)));
       allocated_.push_back(allocation);
     }
-    std::ranges::sort(allocated_, {}, &Allocation::offset);
+    // What has no bytes may lie where another one begins, and comes first then.
+    std::ranges::sort(allocated_, {},
+                      [](const Allocation& one) { return std::pair(one.offset, one.size); });
     for (size_t i = 1; i < allocated_.size(); ++i) {
       const Allocation& before = allocated_[i - 1];
       if (before.offset + before.size > allocated_[i].offset && allocated_[i].size > 0) {
@@ -168,13 +186,21 @@ class BetonScan {
     const Place place = window_.PlaceAt(at);
     uint64_t offset = at;
     uint64_t size = sizeof(uint64_t);
+    std::string dtype = field.dtype;
     switch (field.type) {
       case BetonType::kFloat:
+        dtype = "float64";
+        break;
       case BetonType::kInt:
+        dtype = "int64";
         break;
       case BetonType::kImage: {
         FB_ASSIGN_OR_RETURN(const BetonImage image, OpenBetonImage(slot.first(kImageRow), place));
-        record->fields.push_back({field.name + ".row", {at, at + kImageRow}, kImageRow});
+        record->fields.push_back({.name = field.name + ".row",
+                                  .range = {at, at + kImageRow},
+                                  .bytes = kImageRow,
+                                  .dtype = "uint8",
+                                  .shape = {kImageRow}});
         offset = image.offset;
         FB_ASSIGN_OR_RETURN(size, Allocated(offset, place));
         const uint64_t pixels = uint64_t{3} * image.width * image.height;
@@ -201,7 +227,11 @@ class BetonScan {
         break;
       }
     }
-    record->fields.push_back({field.name, {offset, offset + size}, size});
+    record->fields.push_back({.name = field.name,
+                              .range = {offset, offset + size},
+                              .bytes = size,
+                              .dtype = dtype,
+                              .shape = field.shape});
     return {};
   }
 

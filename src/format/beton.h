@@ -23,8 +23,10 @@ enum class BetonType : uint8_t {
 struct BetonField {
   std::string name;
   BetonType type = BetonType::kInt;
-  uint64_t offset = 0;       // in a sample's row
-  uint64_t array_bytes = 0;  // of kArray and kTensor
+  uint64_t offset = 0;         // in a sample's row
+  uint64_t array_bytes = 0;    // of kArray and kTensor
+  std::string dtype;           // of kArray, as NumPy says; "": of no type that is known
+  std::vector<int64_t> shape;  // of kArray
 };
 
 struct BetonLayout {

@@ -1,5 +1,7 @@
 #include "format/beton.h"
 
+#include "format/beton_table.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +71,60 @@ TEST(Beton, gives_its_samples) {
   EXPECT_TRUE(image->raw);
   EXPECT_EQ(image->width, 2);
   EXPECT_EQ(image->height, 1);
+}
+
+// A file of which the samples are a table.
+TEST(Beton, samples_are_a_group_of_rows) {
+  const std::string bytes = Beton();
+  const Scanned scanned =
+      RunScan(bytes, [](const Shard& shard, const OnRecord& on, ScanReport* report) {
+        return ScanBetonTable(shard, on, report);
+      });
+  ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
+  ASSERT_EQ(scanned.records.size(), 1U);
+  const FoundRecord& record = scanned.records[0];
+  std::vector<ByteRange> fields;
+  for (const FoundField& field : record.fields) fields.push_back(field.range);
+  const auto group = UnpackBetonGroup(record.key, fields);
+  ASSERT_TRUE(group.ok()) << group.status().ToString();
+  ASSERT_EQ(group->rows, 2U);
+  EXPECT_EQ(PackBetonGroup(*group), record.key);
+  const auto decode = [&](size_t column, uint64_t first, uint64_t rows) {
+    const BetonChunk& chunk = group->chunks[column];
+    std::string read;
+    for (const ByteRange& range : ReadsOf(chunk, first, first + rows)) {
+      read += bytes.substr(range.offset, range.size());
+    }
+    TableValues values;
+    EXPECT_TRUE(DecodeBeton(chunk, first, rows, AsBytes(read), &values).ok());
+    EXPECT_EQ(values.rows, rows);
+    return std::string(AsText(values.values));
+  };
+  EXPECT_EQ(decode(1, 0, 2), "jpegjpegrawpix");
+  EXPECT_EQ(decode(1, 1, 1), "rawpix");
+  EXPECT_EQ(decode(2, 0, 2), Number<int64_t>(7) + Number<int64_t>(-1));
+  EXPECT_EQ(decode(2, 1, 1), Number<int64_t>(-1));
+  EXPECT_EQ(decode(0, 1, 1), ImageRow(1, 2, 1, kPage));
+  for (size_t size = 0; size < record.key.size(); ++size) {
+    EXPECT_FALSE(UnpackBetonGroup(record.key.substr(0, size), fields).ok()) << size;
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {  // places that lie outside of what is said
+    std::vector<ByteRange> less = fields;
+    --less[i].end;
+    EXPECT_EQ(UnpackBetonGroup(record.key, less).code(), Code::kDataLoss) << i;
+  }
+}
+
+// Nothing may lie where something begins, whichever the list names first.
+TEST(Beton, of_data_at_one_place_those_that_have_bytes_count) {
+  for (const bool first : {true, false}) {
+    std::string bytes = Beton();
+    const std::string empty = Number<uint64_t>(0) + Number<uint64_t>(kPage) + Number<uint64_t>(0);
+    bytes.insert(first ? kPage + 16 : bytes.size(), empty);
+    const Scanned scanned = ScanIt(bytes);
+    ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
+    EXPECT_EQ(scanned.records[1].fields[1].range.size(), 6U);
+  }
 }
 
 TEST(Beton, that_is_cut_is_an_error) {

@@ -236,7 +236,7 @@ Status ScanCompressed(CompressedRows rows, const Shard& shard, const ScanRows& s
   report->oddities += inside.oddities;
   std::ranges::move(inside.first_oddities, std::back_inserter(report->first_oddities));
   if (columns.rows() == 0) return {};
-  ++report->records;
+  report->records += columns.rows();
   return on_record(std::move(columns).Record(rows, bytes.size(), stored));
 }
 

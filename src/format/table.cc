@@ -21,6 +21,10 @@ TableColumn ColumnOf(ParquetChunk chunk, uint64_t) {
 
 TableColumn ColumnOf(ArrowChunk chunk, uint64_t) { return {LayoutOf(chunk), std::move(chunk)}; }
 
+TableColumn ColumnOf(BetonChunk chunk, uint64_t rows) {
+  return {LayoutOf(chunk, rows), std::move(chunk)};
+}
+
 TableColumn ColumnOf(const CompressedChunk& chunk, uint64_t rows) {
   return {LayoutOf(chunk, rows), chunk};
 }
@@ -59,14 +63,17 @@ TableGroup GroupOf(Group group) {
 std::optional<TableFormat> TableFormatOf(std::string_view name) {
   if (name == "parquet") return TableFormat::kParquet;
   if (name == "arrow") return TableFormat::kArrow;
+  if (name == "beton") return TableFormat::kBeton;
   if (CompressedRowsOf(name)) return TableFormat::kCompressed;
   return std::nullopt;
 }
 
 std::string GroupText(TableFormat format, uint64_t number) {
   if (format == TableFormat::kCompressed) return "";  // a shard is one
-  return fmt::format("{} {} of ", format == TableFormat::kParquet ? "row group" : "record batch",
-                     number);
+  const std::string_view what = format == TableFormat::kParquet ? "row group"
+                                : format == TableFormat::kArrow ? "record batch"
+                                                                : "group";
+  return fmt::format("{} {} of ", what, number);
 }
 
 bool DecodesTogether(TableFormat format) { return format == TableFormat::kCompressed; }
@@ -81,6 +88,10 @@ Result<TableGroup> UnpackTableGroup(std::string_view format, std::string_view ke
     FB_ASSIGN_OR_RETURN(CompressedShard shard, UnpackCompressedShard(*rows, key, fields));
     return GroupOf(std::move(shard));
   }
+  if (format == "beton") {
+    FB_ASSIGN_OR_RETURN(BetonGroup group, UnpackBetonGroup(key, fields));
+    return GroupOf(std::move(group));
+  }
   FB_ASSIGN_OR_RETURN(ArrowBatch batch, UnpackArrowBatch(key, fields));
   return GroupOf(std::move(batch));
 }
@@ -91,11 +102,17 @@ TableRead ReadOf(const TableColumn& column, uint64_t rows, uint64_t first, uint6
   if (const auto* arrow = std::get_if<ArrowChunk>(&column.chunk)) {
     return {ReadsOf(SliceOf(*arrow, first, end - first)), first, end - first};
   }
+  if (const auto* beton = std::get_if<BetonChunk>(&column.chunk)) {
+    return {ReadsOf(*beton, first, end), first, end - first};
+  }
   return PagesOf(layout, rows, first, end);
 }
 
 Status DecodeTable(const TableChunk& chunk, const TableRead& read, ByteView bytes,
                    const Place& place, TableValues* out) {
+  if (const auto* beton = std::get_if<BetonChunk>(&chunk)) {
+    return DecodeBeton(*beton, read.first_row, read.rows, bytes, out);
+  }
   const auto* arrow = std::get_if<ArrowChunk>(&chunk);
   if (arrow == nullptr) {
     return DecodeParquet(std::get<ParquetChunk>(chunk), read.rows, bytes, place, out);
@@ -114,6 +131,7 @@ Status DecodeTableGroup(std::span<const TableChunk> chunks, uint64_t rows, ByteV
 
 Status TableIsReadable(const TableChunk& chunk) {
   if (std::holds_alternative<CompressedChunk>(chunk)) return {};
+  if (std::holds_alternative<BetonChunk>(chunk)) return {};
   const auto* arrow = std::get_if<ArrowChunk>(&chunk);
   return arrow == nullptr ? ParquetIsReadable() : ArrowIsReadable(arrow->codec);
 }

@@ -1,5 +1,6 @@
 // Tables whatever their format: groups of rows (Parquet's row groups, Arrow's record batches), of
-// which each column is read and decoded by itself; or shards that are compressed as a whole.
+// which each column is read and decoded by itself; samples of FFCV's files; or shards that are
+// compressed as a whole.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,14 @@
 #include <vector>
 
 #include "format/arrow.h"
+#include "format/beton_table.h"
 #include "format/compressed.h"
 #include "format/parquet.h"
 #include "format/table_values.h"
 
 namespace forebay::format {
 
-enum class TableFormat : uint8_t { kParquet, kArrow, kCompressed };
+enum class TableFormat : uint8_t { kParquet, kArrow, kBeton, kCompressed };
 
 // Of a catalog's format; nullopt: its records are no groups of rows.
 std::optional<TableFormat> TableFormatOf(std::string_view name);
@@ -27,7 +29,7 @@ std::string GroupText(TableFormat format, uint64_t number);
 bool DecodesTogether(TableFormat format);
 
 // What decoding a column has to know.
-using TableChunk = std::variant<ParquetChunk, ArrowChunk, CompressedChunk>;
+using TableChunk = std::variant<ParquetChunk, ArrowChunk, BetonChunk, CompressedChunk>;
 
 struct TableColumn {
   TableLayout layout;
