@@ -62,7 +62,7 @@ inline Scanned RunScan(const std::string& bytes, const Scan& scan) {
         return {};
       },
       &scanned.report);
-  FB_ASSERT(scanned.report.records == scanned.records.size());
+  FB_ASSERT(scanned.report.records >= scanned.records.size());  // of tables rows
   return scanned;
 }
 
