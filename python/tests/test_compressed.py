@@ -29,6 +29,9 @@ def packers():
         "zz": zlib.compress,
         # Two members or frames, as parallel compressors write.
         "2.gz": lambda data: gzip.compress(data[: len(data) // 2]) + gzip.compress(data[len(data) // 2 :]),
+        # An empty one at the end, as bgzip's mark of the end.
+        "b.gz": lambda data: gzip.compress(data, mtime=0) + gzip.compress(b"", mtime=0),
+        "e.zst": lambda data: pyarrow.compress(data, "zstd", asbytes=True) + pyarrow.compress(b"", "zstd", asbytes=True),
     }
 
 

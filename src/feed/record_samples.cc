@@ -337,10 +337,10 @@ Status RecordSamples::SetArrays() {
     arrays_.push_back(std::move(array));
   }
   if (arrays_.empty()) return Bad("the ops leave no array");
-  // At worst a value of each byte.
+  // At worst a value of each byte; of a record with a picture the picture is most of it.
+  const uint64_t each = chain_->decodes_images() ? 1 : std::max<uint64_t>(values, 1);
   late_sizes_ = std::make_unique<LateSizes>(
-      (catalog_->count() == 0 ? 0 : catalog_->total_bytes() / catalog_->count() + 1) *
-      std::max<uint64_t>(values, 1));
+      (catalog_->count() == 0 ? 0 : catalog_->total_bytes() / catalog_->count() + 1) * each);
   return {};
 }
 

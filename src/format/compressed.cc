@@ -248,7 +248,13 @@ Status DecodeCompressed(std::span<const CompressedChunk* const> columns, uint64_
     return Damaged(place, fmt::format("bytes of CRC-32C {:08x}, as indexed", any.crc32c),
                    fmt::format("{:08x}", crc));
   }
-  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> unpacked, Unpack(bytes, any.unpacked, place));
+  // One byte more, so that what is behind the last one (an empty member or frame) is looked at.
+  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> unpacked,
+                      Unpack(bytes, any.unpacked + 1, place));
+  if (unpacked.size() != any.unpacked) {
+    return Damaged(place, fmt::format("{} unpacked bytes, as indexed", any.unpacked),
+                   fmt::format("{}", unpacked.size()));
+  }
   std::vector<Appender> appenders;
   for (size_t i = 0; i < columns.size(); ++i) appenders.emplace_back(*columns[i], rows, out[i]);
   const auto differs = [&] {
