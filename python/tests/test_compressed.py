@@ -22,16 +22,20 @@ COUNT = 90
 SHARDS = 3
 
 
+def zstd(data):
+    return pyarrow.compress(data, "zstd", asbytes=True)
+
+
 def packers():
     return {
-        "zst": lambda data: pyarrow.compress(data, "zstd", asbytes=True),
+        "zst": zstd,
         "gz": lambda data: gzip.compress(data, mtime=0),
         "zz": zlib.compress,
         # Two members or frames, as parallel compressors write.
         "2.gz": lambda data: gzip.compress(data[: len(data) // 2]) + gzip.compress(data[len(data) // 2 :]),
         # An empty one at the end, as bgzip's mark of the end.
         "b.gz": lambda data: gzip.compress(data, mtime=0) + gzip.compress(b"", mtime=0),
-        "e.zst": lambda data: pyarrow.compress(data, "zstd", asbytes=True) + pyarrow.compress(b"", "zstd", asbytes=True),
+        "e.zst": lambda data: zstd(data) + zstd(b""),
     }
 
 
