@@ -136,6 +136,67 @@ def test_what_comes_of_a_type(tmp_path, kind, codec):
     assert count == 72
 
 
+CATEGORIES = {  # values of dictionaries
+    "texts": pa.array(["one", "", "three and a half", "four"]),
+    "large": pa.array([b"one", b"two", b"three", b"four"], pa.large_binary()),
+    "views": pa.array(["longer than twelve bytes", "b", "c", "d"], pa.string_view()),
+    "numbers": pa.array([1.5, 2.5, -3.5, 0], pa.float32()),
+    "some null": pa.array(["one", None, "three", "four"]),
+    "fixed": pa.array([b"abc", b"def", b"ghi", b"jkl"], pa.binary(3)),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_categories_come_as_their_values(tmp_path, kind, stream):
+    rng = np.random.default_rng(1)
+    arrays = []
+    for number, index in enumerate((pa.int8(), pa.uint16(), pa.int64())):
+        indices = [None if rng.random() < 0.2 else int(v) for v in rng.integers(0, 4, 60)]
+        array = pa.DictionaryArray.from_arrays(pa.array(indices, index), CATEGORIES[kind])
+        structs = pa.StructArray.from_arrays(
+            [array, pa.array(range(60))], ["c", "i"], mask=pa.array([i % 7 == 0 for i in range(60)])
+        )
+        one = pa.table({"x": array, "s": structs})
+        arrays.append(one.slice(3, 50))
+        save(tmp_path / f"{number}.arrow", arrays[-1], [8, 42], stream, CODECS[number])
+    fb.index(tmp_path)
+
+    def bare(value):
+        return value.encode() if isinstance(value, str) else value
+
+    expected = {
+        "x": [bare(v) for one in arrays for v in one["x"].to_pylist()],
+        "s.c": [bare(v and v["c"]) for one in arrays for v in one["s"].to_pylist()],
+    }
+    for shuffle in (False, True):
+        seen = []
+        for batch in batches(tmp_path, valid(["x", "s.c"]), shuffle=shuffle, batch_size=7):
+            seen += check(batch, expected, ["x", "s.c"])
+        assert sorted(seen) == list(range(150))
+
+
+def test_dictionaries_of_a_stream_are_those_ahead_of_a_batch(tmp_path):
+    parts = [["a", "b", "a"], ["c", "d"], [None, None], ["b"]]
+    arrays = [pa.array(part, pa.string()).dictionary_encode() for part in parts]
+    schema = pa.schema({"x": arrays[0].type})
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_stream(path, schema) as writer:
+        for array in arrays:
+            writer.write_batch(pa.record_batch([array], schema=schema))
+    fb.index(tmp_path)
+    (batch,) = batches(tmp_path, ["x", "x.valid"], batch_size=8)
+    wanted = [value and value.encode() for part in parts for value in part]
+    check(batch, {"x": wanted}, ["x"])
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    grown = pa.DictionaryArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a", "b", "c"]))
+    with pa.ipc.new_stream(path, schema, options=options) as writer:
+        for array in (arrays[0], grown):
+            writer.write_batch(pa.record_batch([array], schema=schema))
+    with pytest.raises(fb.DataLossError, match="a dictionary that is added to"):
+        fb.index(tmp_path)
+
+
 def test_sliced_arrays_and_structs_in_structs(tmp_path):
     rng = np.random.default_rng(3)
     inner = pa.struct({"n": pa.int32(), "texts": pa.string(), "l": pa.list_(pa.int8())})
@@ -392,7 +453,7 @@ def test_what_does_not_come_is_left_out_and_told(tmp_path):
             "texts": pa.list_(pa.string()),
             "structs": pa.list_(pa.struct({"a": pa.int8(), "b": pa.string()})),
             "map": pa.map_(pa.string(), pa.int32()),
-            "names": pa.dictionary(pa.int8(), pa.string()),
+            "names": pa.dictionary(pa.int8(), pa.list_(pa.string())),
             "nothing": pa.null(),
             "sparse": pa.sparse_union([pa.field("i", pa.int8()), pa.field("s", pa.string())]),
             "dense": pa.dense_union([pa.field("i", pa.int8()), pa.field("s", pa.string())]),
@@ -416,7 +477,9 @@ def test_what_does_not_come_is_left_out_and_told(tmp_path):
         "texts": pa.array([["a"]] * rows),
         "structs": pa.array([[{"a": 1, "b": "x"}]] * rows, schema.field("structs").type),
         "map": pa.array([[("k", 1)]] * rows, schema.field("map").type),
-        "names": pa.array(["a", "b", "a"] * 3).dictionary_encode(),
+        "names": pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, 0] * 3, pa.int8()), pa.array([["a"], ["b", "c"]])
+        ),
         "nothing": pa.nulls(rows),
         "sparse": pa.UnionArray.from_sparse(*union, ["i", "s"]),
         "dense": pa.UnionArray.from_dense(union[0], offsets, union[1], ["i", "s"]),
@@ -429,7 +492,6 @@ def test_what_does_not_come_is_left_out_and_told(tmp_path):
         "none": pa.array([b""] * rows, pa.binary(0)),
         "last": pa.array(np.arange(rows) / 2, pa.float32()),
     }
-    columns["names"] = columns["names"].cast(schema.field("names").type)
     schema = pa.schema({name: array.type for name, array in columns.items()})
     source = pa.Table.from_arrays(list(columns.values()), schema=schema)
     for number, stream in enumerate((False, True)):

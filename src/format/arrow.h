@@ -18,22 +18,27 @@ namespace forebay::format {
 // How a column's values are stored, and what comes of them.
 struct ArrowColumn {
   enum class Kind : uint8_t {
-    kValues,  // of one size
-    kBytes,   // offsets and bytes: text, binary
-    kViews,   // the same as string_view and binary_view keep it
-    kList,    // offsets and elements: of numbers
-    kArrays,  // `each` elements a row
+    kValues,   // of one size
+    kBytes,    // offsets and bytes: text, binary
+    kViews,    // the same as string_view and binary_view keep it
+    kList,     // offsets and elements: of numbers
+    kArrays,   // `each` elements a row
+    kIndices,  // numbers of values that lie in a dictionary
   };
   Kind kind = Kind::kValues;
-  bool wide = false;     // its offsets have 64 bits, not 32
-  uint32_t bits = 0;     // of a value or element as it is stored; 1: bools. 0 of kBytes and kViews
-  uint32_t each = 1;     // of kArrays
-  uint32_t parents = 0;  // structs around it whose nulls are its own
+  bool wide = false;  // its offsets have 64 bits, not 32
+  uint32_t bits = 0;  // of a value or element as it is stored; 1: bools. 0 of kBytes and kViews
+  uint32_t each = 1;  // of kArrays
+  uint32_t indexed_bytes = 0;  // of kIndices: of a value of the dictionary; 0: they differ
+  uint32_t parents = 0;        // structs around it whose nulls are its own
   bool operator==(const ArrowColumn&) const = default;
 
-  bool ragged() const { return kind != Kind::kValues && kind != Kind::kArrays; }
+  bool has_offsets() const { return kind == Kind::kBytes || kind == Kind::kList; }
+  bool ragged() const { return has_offsets() || value_bytes() == 0; }
   // Of what comes out for a row, of a list for an element; 0: they differ.
-  uint32_t value_bytes() const { return (bits == 1 ? 1 : bits / 8) * each; }
+  uint32_t value_bytes() const {
+    return kind == Kind::kIndices ? indexed_bytes : (bits == 1 ? 1 : bits / 8) * each;
+  }
 };
 
 enum class ArrowCodec : uint8_t { kNone, kLz4Frame, kZstd };
@@ -46,10 +51,12 @@ struct ArrowChunk {
   uint64_t entries = 0;       // rows; of lists elements that the buffer of elements holds
   uint64_t uncompressed = 0;  // bytes, about
   ByteRange range;            // in the shard: spans its own buffers
+  // Of kIndices: one, of kValues, kBytes or kViews, maybe of no rows.
+  std::vector<ArrowChunk> dictionary;
   // In the shard, each empty where there is none: validity bitmaps of the parents (maybe outside of
-  // `range`), and its own; then of kValues: values. Of kBytes: offsets, bytes. Of kViews: views,
-  // then any number of buffers. Of kList: offsets, validity of elements, elements. Of kArrays:
-  // validity of elements, elements.
+  // `range`), and its own; then of kValues and kIndices: values. Of kBytes: offsets, bytes. Of
+  // kViews: views, then any number of buffers. Of kList: offsets, validity of elements, elements.
+  // Of kArrays: validity of elements, elements.
   std::vector<ByteRange> buffers;
   // Of kBytes and kList: so many bytes or elements lie ahead of what the buffer of them holds.
   uint64_t skipped = 0;
@@ -104,7 +111,7 @@ TableLayout LayoutOf(const ArrowChunk& chunk);
 // Arrow on this machine).
 Status DecodeArrow(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues* out);
 
-// OK when the codec can be undone; else kUnimplemented, saying what to install.
-Status ArrowIsReadable(ArrowCodec codec);
+// OK when its codec can be undone; else kUnimplemented, saying what to install.
+Status ArrowIsReadable(const ArrowChunk& chunk);
 
 }  // namespace forebay::format

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "format/arrow_schema.h"
@@ -28,6 +29,7 @@ uint64_t LeastBytes(const ArrowChunk& chunk, size_t i) {
   if (i == 0) return BytesOfBits(rows);
   switch (column.kind) {
     case Kind::kValues:
+    case Kind::kIndices:
       return BytesOfBits(rows * column.bits);
     case Kind::kBytes:
       return i == 1 ? offsets : 0;
@@ -61,12 +63,8 @@ uint64_t StoredBytes(const ArrowChunk& chunk) {
   return bytes;
 }
 
-size_t BuffersOf(Kind kind) {
-  constexpr size_t kOwn[] = {2, 3, 2, 4, 3};  // of views at least
-  return kOwn[static_cast<size_t>(kind)];
-}
-
-void PackChunk(const ArrowChunk& chunk, NumberPacker& out) {
+// `base`: from where on places are counted.
+void PackChunk(const ArrowChunk& chunk, uint64_t base, NumberPacker& out) {
   const ArrowColumn& column = chunk.column;
   out.Varint(static_cast<uint64_t>(column.kind));
   out.Varint(column.wide ? 1 : 0);
@@ -79,17 +77,21 @@ void PackChunk(const ArrowChunk& chunk, NumberPacker& out) {
   out.Varint(chunk.buffers.size());
   for (const ByteRange& buffer : chunk.buffers) {
     out.Varint(buffer.size());
-    if (!buffer.empty()) out.Zigzag(static_cast<int64_t>(buffer.offset - chunk.range.offset));
+    if (!buffer.empty()) out.Zigzag(static_cast<int64_t>(buffer.offset - base));
+  }
+  for (const ArrowChunk& dictionary : chunk.dictionary) {
+    out.Varint(dictionary.rows);
+    PackChunk(dictionary, base, out);
   }
   out.Varint(chunk.step);
   uint64_t before = 0;
   for (const uint64_t cut : chunk.cuts) out.Varint(cut - std::exchange(before, cut));
 }
 
-bool UnpackBuffer(NumberUnpacker& in, const ByteRange& within, ByteRange& buffer) {
+bool UnpackBuffer(NumberUnpacker& in, uint64_t base, ByteRange& buffer) {
   const uint64_t bytes = in.Varint(kBytesMost);
   if (bytes == 0) return in.ok();
-  const uint64_t offset = within.offset + static_cast<uint64_t>(in.Zigzag());
+  const uint64_t offset = base + static_cast<uint64_t>(in.Zigzag());
   if (!in.ok() || offset > kBytesMost) return false;
   buffer = {offset, offset + bytes};
   return true;
@@ -109,6 +111,8 @@ bool CanBe(const ArrowColumn& column) {
       return number;
     case Kind::kArrays:
       return number && uint64_t{column.each} * std::max<uint32_t>(bits, 8) <= kBitsMost;
+    case Kind::kIndices:
+      return number && bits > 1;
   }
   return false;
 }
@@ -122,7 +126,7 @@ bool UnpackCuts(NumberUnpacker& in, ArrowChunk& chunk) {
       column.kind == Kind::kViews || chunk.rows / chunk.step >= ArrowLimits{}.cuts) {
     return false;
   }
-  if (!column.ragged()) return true;
+  if (!column.has_offsets()) return true;
   const uint64_t most = CutsEnd(chunk);
   uint64_t before = 0;
   for (uint64_t row = 0; row < chunk.rows + chunk.step && in.ok(); row += chunk.step) {
@@ -132,10 +136,11 @@ bool UnpackCuts(NumberUnpacker& in, ArrowChunk& chunk) {
   return in.ok();
 }
 
-bool UnpackChunk(NumberUnpacker& in, ArrowChunk& chunk) {
+// All but a dictionary and cuts.
+bool UnpackParts(NumberUnpacker& in, uint64_t base, ArrowChunk& chunk) {
   constexpr uint64_t kU32Most = UINT32_MAX;
   ArrowColumn& column = chunk.column;
-  column.kind = static_cast<Kind>(in.Varint(static_cast<uint64_t>(Kind::kArrays)));
+  column.kind = static_cast<Kind>(in.Varint(static_cast<uint64_t>(Kind::kIndices)));
   column.wide = in.Varint(1) != 0;
   column.bits = static_cast<uint32_t>(in.Varint(kU32Most));
   column.each = static_cast<uint32_t>(in.Varint(kU32Most));
@@ -147,27 +152,69 @@ bool UnpackChunk(NumberUnpacker& in, ArrowChunk& chunk) {
     return false;
   }
   chunk.buffers.resize(in.Count());
-  const uint64_t own = BuffersOf(column.kind);
+  const uint64_t own = ArrowBuffersOf(column.kind);
   if (chunk.buffers.size() < column.parents + own ||
       (column.kind != Kind::kViews && chunk.buffers.size() != column.parents + own)) {
     return false;
   }
-  for (size_t i = 0; i < chunk.buffers.size(); ++i) {
-    ByteRange& buffer = chunk.buffers[i];
-    if (!UnpackBuffer(in, chunk.range, buffer)) return false;
-    if (i >= column.parents && !buffer.empty() && !chunk.range.Contains(buffer)) return false;
+  for (ByteRange& buffer : chunk.buffers) {
+    if (!UnpackBuffer(in, base, buffer)) return false;
   }
-  return (column.kind == Kind::kList || chunk.entries == chunk.rows) &&
-         CheckArrowChunk(chunk, "", {}).ok() && UnpackCuts(in, chunk);
+  return column.kind == Kind::kList || chunk.entries == chunk.rows;
+}
+
+bool UnpackDictionary(NumberUnpacker& in, ArrowChunk& chunk) {
+  if (chunk.column.kind != Kind::kIndices) return true;
+  ArrowChunk dictionary{.rows = in.Varint(kCountMost)};
+  if (!in.ok() || !UnpackParts(in, chunk.range.offset, dictionary) || in.Varint() != 0) {
+    return false;
+  }
+  const Kind kind = dictionary.column.kind;
+  if (dictionary.column.parents > 0 ||
+      (kind != Kind::kValues && kind != Kind::kBytes && kind != Kind::kViews)) {
+    return false;
+  }
+  dictionary.range = ArrowRangeOf(dictionary);
+  chunk.column.indexed_bytes = dictionary.column.value_bytes();
+  chunk.dictionary.push_back(std::move(dictionary));
+  return in.ok();
+}
+
+// `range`: where its own buffers lie.
+bool UnpackChunk(NumberUnpacker& in, const ByteRange& range, ArrowChunk& chunk) {
+  chunk.range = range;
+  if (!UnpackParts(in, range.offset, chunk) || !UnpackDictionary(in, chunk)) return false;
+  const ByteRange own = ArrowRangeOf(chunk);
+  return (own.empty() || range.Contains(own)) && CheckArrowChunk(chunk, "", {}).ok() &&
+         UnpackCuts(in, chunk);
 }
 
 }  // namespace
+
+size_t ArrowBuffersOf(Kind kind) {
+  constexpr size_t kOwn[] = {2, 3, 2, 4, 3, 2};
+  return kOwn[static_cast<size_t>(kind)];
+}
+
+ByteRange ArrowRangeOf(const ArrowChunk& chunk) {
+  ByteRange all{std::numeric_limits<uint64_t>::max(), 0};
+  for (size_t i = chunk.column.parents; i < chunk.buffers.size(); ++i) {
+    const ByteRange& range = chunk.buffers[i];
+    if (range.empty()) continue;
+    all = {std::min(all.offset, range.offset), std::max(all.end, range.end)};
+  }
+  return all.end == 0 ? ByteRange{} : all;
+}
 
 uint64_t CutsEnd(const ArrowChunk& chunk) {
   return chunk.column.kind == Kind::kList ? chunk.entries : chunk.buffers.back().size();
 }
 
 Status CheckArrowChunk(const ArrowChunk& chunk, std::string_view name, const Place& place) {
+  if (chunk.rows == 0) return {};
+  for (const ArrowChunk& dictionary : chunk.dictionary) {
+    FB_RETURN_IF_ERROR(CheckArrowChunk(dictionary, name, place));
+  }
   // A bit becomes a byte.
   const ArrowColumn& column = chunk.column;
   const uint64_t values = (column.kind == Kind::kList ? chunk.entries : chunk.rows) *
@@ -198,7 +245,7 @@ std::string PackArrowBatch(const ArrowBatch& batch) {
   out.Varint(kPackedVersion);
   out.Varint(batch.rows);
   out.Varint(batch.chunks.size());
-  for (const ArrowChunk& chunk : batch.chunks) PackChunk(chunk, out);
+  for (const ArrowChunk& chunk : batch.chunks) PackChunk(chunk, chunk.range.offset, out);
   return out.Take();
 }
 
@@ -215,8 +262,8 @@ Result<ArrowBatch> UnpackArrowBatch(std::string_view packed, const std::vector<B
   if (in.Count() != fields.size() || !in.ok() || batch.rows == 0) return damaged();
   for (const ByteRange& range : fields) {
     if (range.end > kBytesMost) return damaged();
-    ArrowChunk chunk{.rows = batch.rows, .range = range};
-    if (!UnpackChunk(in, chunk)) return damaged();
+    ArrowChunk chunk{.rows = batch.rows};
+    if (!UnpackChunk(in, range, chunk)) return damaged();
     batch.chunks.push_back(std::move(chunk));
   }
   if (!in.done()) return damaged();
@@ -226,7 +273,11 @@ Result<ArrowBatch> UnpackArrowBatch(std::string_view packed, const std::vector<B
 ArrowChunk SliceOf(const ArrowChunk& chunk, uint64_t first, uint64_t rows) {
   const ArrowColumn& column = chunk.column;
   const uint64_t end = first + rows;
-  ArrowChunk slice{.column = column, .rows = rows, .entries = rows, .range = chunk.range};
+  ArrowChunk slice{.column = column,
+                   .rows = rows,
+                   .entries = rows,
+                   .range = chunk.range,
+                   .dictionary = chunk.dictionary};
   // Bits of the buffer that come next, from a multiple of 8 on.
   const auto take = [&](uint64_t from, uint64_t to) {
     const ByteRange& whole = chunk.buffers[slice.buffers.size()];
@@ -235,7 +286,7 @@ ArrowChunk SliceOf(const ArrowChunk& chunk, uint64_t first, uint64_t rows) {
     slice.buffers.back() = {whole.offset + from / 8, whole.offset + BytesOfBits(to)};
   };
   for (size_t i = 0; i <= column.parents; ++i) take(first, end);
-  if (!column.ragged()) {
+  if (!column.has_offsets()) {
     if (column.kind == Kind::kArrays) take(first * column.each, end * column.each);
     take(first * column.each * column.bits, end * column.each * column.bits);
     return slice;
@@ -259,6 +310,9 @@ ArrowChunk SliceOf(const ArrowChunk& chunk, uint64_t first, uint64_t rows) {
 std::vector<ByteRange> ReadsOf(const ArrowChunk& chunk) {
   constexpr uint64_t kPadding = 64;
   std::vector<ByteRange> ranges = chunk.buffers;
+  for (const ArrowChunk& dictionary : chunk.dictionary) {
+    ranges.insert(ranges.end(), dictionary.buffers.begin(), dictionary.buffers.end());
+  }
   std::erase_if(ranges, [](const ByteRange& range) { return range.empty(); });
   std::ranges::sort(ranges);
   std::vector<ByteRange> reads;

@@ -36,13 +36,10 @@ uint64_t BytesOfBits(uint64_t bits) { return bits / 8 + (bits % 8 == 0 ? 0 : 1);
 
 class Decoding {
  public:
-  Decoding(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues& out)
-      : chunk_(chunk),
-        rows_(chunk.rows),
-        reads_(ReadsOf(chunk)),
-        bytes_(bytes),
-        place_(place),
-        out_(out) {}
+  // `reads`: what `bytes` are, in the shard.
+  Decoding(const ArrowChunk& chunk, const std::vector<ByteRange>& reads, ByteView bytes,
+           const Place& place, TableValues& out)
+      : chunk_(chunk), rows_(chunk.rows), reads_(reads), bytes_(bytes), place_(place), out_(out) {}
 
   Status Run() {
     out_ = {};
@@ -58,6 +55,8 @@ class Decoding {
         return TakeViews();
       case Kind::kList:
         return TakeLists();
+      case Kind::kIndices:
+        return TakeIndexed();
     }
     return Status(Code::kInternal, "an Arrow column of no kind");
   }
@@ -326,29 +325,81 @@ class Decoding {
     }
     out_.offsets.resize(rows_ + 1);
     for (uint64_t row = 0; row < rows_; ++row) {
-      const uint64_t at = out_.values.size();
-      out_.offsets[row] = at;
+      out_.offsets[row] = out_.values.size();
       if (IsNull(row)) continue;
       FB_ASSIGN_OR_RETURN(const ByteView value,
                           ViewedBytes(views.subspan(row * kView, kView), buffers));
-      if (value.size() > most() - at) return TooMany(at + value.size());
-      out_.values.resize(at + value.size());
-      if (!value.empty()) std::memcpy(out_.values.data() + at, value.data(), value.size());
+      FB_RETURN_IF_ERROR(Append(value));
     }
     out_.offsets[rows_] = out_.values.size();
     return {};
   }
-  // Views may show the same bytes as often as they like.
+
+  Result<uint64_t> IndexAt(ByteView indices, uint64_t row, uint64_t count) const {
+    const uint64_t width = chunk_.column.bits / 8;
+    uint64_t index = 0;  // what is negative is large
+    std::memcpy(&index, indices.data() + row * width, width);
+    if (index < count) return index;
+    return Odd(Own(1), fmt::format("indices of {} values", count), fmt::format("{}", index));
+  }
+
+  void MarkNull(uint64_t row) {
+    if (out_.valid.empty()) out_.valid.assign(rows_, 1);
+    out_.valid[row] = 0;
+  }
+
+  Status TakeIndexed() {
+    const ArrowChunk& dictionary = chunk_.dictionary[0];
+    TableValues values;
+    if (dictionary.rows > 0) {
+      FB_RETURN_IF_ERROR(Decoding(dictionary, reads_, bytes_, place_, values).Run());
+    }
+    RawBytes room;
+    FB_ASSIGN_OR_RETURN(const ByteView indices,
+                        View(Own(1), rows_ * (chunk_.column.bits / 8), room));
+    const uint64_t width = chunk_.column.indexed_bytes;
+    if (width > 0) out_.values.resize(rows_ * width);
+    if (width == 0) out_.offsets.resize(rows_ + 1);
+    for (uint64_t row = 0; row < rows_; ++row) {
+      ByteView value;
+      if (!IsNull(row)) {
+        FB_ASSIGN_OR_RETURN(const uint64_t i, IndexAt(indices, row, dictionary.rows));
+        if (!values.valid.empty() && values.valid[i] == 0) MarkNull(row);
+        const uint64_t first = width > 0 ? i * width : values.offsets[i];
+        const uint64_t end = width > 0 ? first + width : values.offsets[i + 1];
+        value = ByteView(values.values).subspan(first, end - first);
+      }
+      if (width == 0) {
+        FB_RETURN_IF_ERROR(Append(value));
+        out_.offsets[row + 1] = out_.values.size();
+      } else if (value.empty()) {
+        std::memset(out_.values.data() + row * width, 0, width);
+      } else {
+        std::memcpy(out_.values.data() + row * width, value.data(), width);
+      }
+    }
+    return {};
+  }
+
+  Status Append(ByteView value) {
+    const uint64_t at = out_.values.size();
+    if (value.size() > most() - at) return TooMany(at + value.size());
+    out_.values.resize(at + value.size());
+    if (!value.empty()) std::memcpy(out_.values.data() + at, value.data(), value.size());
+    return {};
+  }
+
+  // Views and indices may show the same bytes as often as they like.
   uint64_t most() const {
     return std::max(ArrowLimits{}.buffer_bytes, ArrowLimits{}.ratio * bytes_.size());
   }
   Status TooMany(uint64_t bytes) const {
-    return AboveLimit(PlaceOf(Own(1)), "the size of views' bytes", bytes, most());
+    return AboveLimit(PlaceOf(Own(1)), "the size of a column's bytes", bytes, most());
   }
 
   const ArrowChunk& chunk_;
   const uint64_t rows_;
-  const std::vector<ByteRange> reads_;
+  const std::vector<ByteRange>& reads_;
   const ByteView bytes_;
   const Place place_;
   TableValues& out_;
@@ -357,16 +408,21 @@ class Decoding {
 }  // namespace
 
 Status DecodeArrow(const ArrowChunk& chunk, ByteView bytes, const Place& place, TableValues* out) {
+  const std::vector<ByteRange> reads = ReadsOf(chunk);
   uint64_t expected = 0;
-  for (const ByteRange& range : ReadsOf(chunk)) expected += range.size();
+  for (const ByteRange& range : reads) expected += range.size();
   if (bytes.size() != expected) {
     return Status(Code::kInternal, "an Arrow column of another number of bytes");
   }
-  return Decoding(chunk, bytes, place, *out).Run();
+  return Decoding(chunk, reads, bytes, place, *out).Run();
 }
 
-Status ArrowIsReadable(ArrowCodec codec) {
-  return codec == ArrowCodec::kLz4Frame ? ParquetIsReadable() : Status();
+Status ArrowIsReadable(const ArrowChunk& chunk) {
+  const bool lz4 = chunk.codec == ArrowCodec::kLz4Frame ||
+                   std::ranges::any_of(chunk.dictionary, [](const ArrowChunk& dictionary) {
+                     return dictionary.codec == ArrowCodec::kLz4Frame;
+                   });
+  return lz4 ? ParquetIsReadable() : Status();
 }
 
 }  // namespace forebay::format

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "format/arrow_schema.h"
 
@@ -69,14 +68,7 @@ class Batch {
     FB_ASSIGN_OR_RETURN(const ByteRange validity, ValidityOf(leaf.place, leaf));
     chunk.buffers.push_back(validity);
     FB_RETURN_IF_ERROR(TakeBuffers(leaf, chunk));
-    chunk.range = {std::numeric_limits<uint64_t>::max(), 0};
-    for (size_t i = chunk.column.parents; i < chunk.buffers.size(); ++i) {
-      const ByteRange& range = chunk.buffers[i];
-      if (range.empty()) continue;
-      chunk.range = {std::min(chunk.range.offset, range.offset),
-                     std::max(chunk.range.end, range.end)};
-    }
-    if (chunk.range.end == 0) chunk.range = {body_.offset, body_.offset};
+    chunk.range = ArrowRangeOf(chunk);
     return chunk;
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -128,6 +129,7 @@ class Scan {
                         ParseArrowBatch(in, *schema_, message.header, body, At(offset)));
     pieces_.PassBody(body.size());
     if (batch.rows == 0) return {};
+    SetDictionaries(batch);
     if (body.offset < end_) {  // a catalog's records lie one behind the other
       return Damaged(At(body.offset), "a record batch behind the one before it",
                      fmt::format("one that ends at {}", end_));
@@ -149,6 +151,47 @@ class Scan {
     return on_record_(std::move(record));
   }
 
+  // Of batches that follow.
+  Status TakeDictionary(FlatReader& in, const ArrowMessage& message, ByteRange body,
+                        uint64_t offset) {
+    const auto id = message.header.Get<int64_t>(0);
+    const auto known = std::ranges::find(schema_->dictionaries, id, &ArrowDictionary::id);
+    if (known == schema_->dictionaries.end()) return {};  // of a column that is left out
+    if (message.header.Get<uint8_t>(2) != 0) {
+      return Refused(At(offset), "a dictionary that is added to: write it anew with one of all");
+    }
+    const ArrowSchema schema{.leaves = {known->leaf}, .end = known->end};
+    FB_ASSIGN_OR_RETURN(ArrowBatch batch,
+                        ParseArrowBatch(in, schema, message.header.Table(1), body, At(offset)));
+    if (dictionaries_.erase(id) > 0 && footer_at_ > 0) {
+      return Damaged(At(offset), "one dictionary of each number in a file",
+                     fmt::format("a second one of number {}", id));
+    }
+    if (batch.rows > 0) dictionaries_.emplace(id, std::move(batch.chunks[0]));
+    return {};
+  }
+
+  void SetDictionaries(ArrowBatch& batch) const {
+    constexpr uint64_t kBytesMost = uint64_t{1} << 48;
+    for (size_t i = 0; i < batch.chunks.size(); ++i) {
+      ArrowChunk& chunk = batch.chunks[i];
+      if (chunk.column.kind != ArrowColumn::Kind::kIndices) continue;
+      const int64_t id = schema_->leaves[i].dictionary;
+      if (const auto known = dictionaries_.find(id); known != dictionaries_.end()) {
+        const ArrowChunk& dictionary = known->second;
+        const uint64_t each = dictionary.uncompressed / dictionary.rows + 1;
+        chunk.uncompressed = std::min(Total(chunk.rows, each).value_or(kBytesMost), kBytesMost);
+        chunk.dictionary.push_back(dictionary);
+        continue;
+      }
+      // Where all are null there may be none.
+      const auto* of = &*std::ranges::find(schema_->dictionaries, id, &ArrowDictionary::id);
+      ArrowChunk none{.column = of->leaf.column};
+      none.buffers.resize(ArrowBuffersOf(none.column.kind));
+      chunk.dictionary.push_back(std::move(none));
+    }
+  }
+
   // Large batches are read in parts, about 1 MiB of the largest column each. Only offsets tell
   // where parts of bytes and lists lie.
   Status SetCuts(ArrowBatch& batch) {
@@ -162,7 +205,7 @@ class Scan {
         continue;
       }
       chunk.step = step;
-      if (chunk.column.ragged()) FB_RETURN_IF_ERROR(ReadCuts(chunk));
+      if (chunk.column.has_offsets()) FB_RETURN_IF_ERROR(ReadCuts(chunk));
     }
     return {};
   }
@@ -173,7 +216,7 @@ class Scan {
     const uint64_t most = CutsEnd(chunk);
     for (uint64_t row = 0; row < chunk.rows + chunk.step; row += chunk.step) {
       const uint64_t at = offsets.offset + std::min(row, chunk.rows) * width;
-      const uint64_t ahead = std::min(kOffsetsBytes, offsets.end - at);
+      const uint64_t ahead = std::clamp(offsets.end - at, kPieceBytes, kOffsetsBytes);
       FB_ASSIGN_OR_RETURN(const ByteView word, pieces_.At(at, width, "offsets", ahead));
       const auto cut = chunk.column.wide ? Load<int64_t>(word) : int64_t{Load<int32_t>(word)};
       const uint64_t before = chunk.cuts.empty() ? 0 : chunk.cuts.back();
@@ -222,15 +265,15 @@ class Scan {
     return footer;
   }
 
-  // `number`: of the footer's record batches.
-  Status TakeBlock(const FlatVector& blocks, uint64_t number) {
+  // `number`: of the footer's blocks of this kind.
+  Status TakeBlock(ArrowMessage::Kind kind, const FlatVector& blocks, uint64_t number) {
     const auto offset = static_cast<uint64_t>(blocks.Member<int64_t>(number));
     const auto bytes = static_cast<uint64_t>(blocks.Member<int32_t>(number, 8));
     const auto body_bytes = static_cast<uint64_t>(blocks.Member<int64_t>(number, 16));
     const auto metadata = RangeWithin(offset, bytes, footer_at_);
     const auto body = metadata ? RangeWithin(metadata->end, body_bytes, footer_at_) : std::nullopt;
     if (!body || bytes < 2 * kWord) {  // what is negative is large
-      return Damaged(At(footer_at_), "a record batch inside of the file",
+      return Damaged(At(footer_at_), "a batch inside of the file",
                      fmt::format("{} and {} bytes at {}", bytes, body_bytes, offset));
     }
     FB_RETURN_IF_ERROR(CheckMessageBytes(bytes, offset));
@@ -242,26 +285,34 @@ class Scan {
     }
     FlatReader in(all.subspan(head.head_bytes, head.bytes));
     FB_ASSIGN_OR_RETURN(const ArrowMessage message, ParseArrowMessage(in, At(offset)));
-    if (message.kind != ArrowMessage::Kind::kBatch || message.body_bytes != body_bytes) {
-      return Damaged(At(offset), fmt::format("a record batch with a body of {} bytes", body_bytes),
+    if (message.kind != kind || message.body_bytes != body_bytes) {
+      return Damaged(At(offset),
+                     fmt::format("a message of kind {} with a body of {} bytes",
+                                 static_cast<int>(kind), body_bytes),
                      fmt::format("a message of kind {} with one of {}",
                                  static_cast<int>(message.kind), message.body_bytes));
     }
-    return TakeBatch(in, message, *body, offset);
+    return kind == ArrowMessage::Kind::kBatch ? TakeBatch(in, message, *body, offset)
+                                              : TakeDictionary(in, message, *body, offset);
   }
 
   Status RunFile() {
     FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadFooter());
     FlatReader in(bytes);
     const FlatTable footer = in.Root();
+    const FlatVector dictionaries = footer.Structs(2, kBlockBytes);
     const FlatVector blocks = footer.Structs(3, kBlockBytes);
     if (!in.ok() || !footer.exists()) {
       return Damaged(At(footer_at_), "an Arrow footer", "other bytes: it is damaged");
     }
     FB_ASSIGN_OR_RETURN(const int version, ArrowVersionOf(footer, At(footer_at_)));
     FB_RETURN_IF_ERROR(SetSchema(in, footer.Table(1), version, footer_at_));
+    for (uint64_t i = 0; i < dictionaries.size(); ++i) {
+      Status status = TakeBlock(ArrowMessage::Kind::kDictionary, dictionaries, i);
+      if (!status.ok()) return std::move(status).WithContext(fmt::format("dictionary {}", i));
+    }
     for (uint64_t i = 0; i < blocks.size(); ++i) {
-      Status status = TakeBlock(blocks, i);
+      Status status = TakeBlock(ArrowMessage::Kind::kBatch, blocks, i);
       if (!status.ok()) return std::move(status).WithContext(fmt::format("record batch {}", i));
     }
     return {};
@@ -308,7 +359,9 @@ class Scan {
     }
     if (is_schema) return SetSchema(in, message.header, message.version, offset);
     if (message.kind == ArrowMessage::Kind::kBatch) return TakeBatch(in, message, *body, offset);
-    if (message.kind == ArrowMessage::Kind::kDictionary) return {};
+    if (message.kind == ArrowMessage::Kind::kDictionary) {
+      return TakeDictionary(in, message, *body, offset);
+    }
     return Refused(At(offset), "a tensor between record batches");
   }
 
@@ -327,7 +380,8 @@ class Scan {
   const OnRecord& on_record_;
   ScanReport* const report_;
   std::optional<ArrowSchema> schema_;
-  uint64_t end_ = 0;  // of the batch before
+  uint64_t end_ = 0;                            // of the batch before
+  std::map<int64_t, ArrowChunk> dictionaries_;  // as they are at the moment
   // Of a file.
   std::vector<std::byte> tail_;
   uint64_t tail_at_ = std::numeric_limits<uint64_t>::max();

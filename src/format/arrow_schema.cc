@@ -60,12 +60,12 @@ struct Field {
       : type(static_cast<Type>(table.Get<uint8_t>(2))),
         name(table.Text(0)),
         details(table.Table(3)),
-        dictionary(table.Table(4).exists()),
+        dictionary(table.Table(4)),
         children(table.Tables(5)) {}
   Type type;
   std::string_view name;
   FlatTable details;
-  bool dictionary;  // its values are numbers of values that lie elsewhere
+  FlatTable dictionary;  // where there is one, values are numbers of values that lie elsewhere
   FlatVector children;
 };
 
@@ -180,7 +180,7 @@ bool IsBytesAndPath(const FlatVector& children) {
 // The elements are numbers, or it is none that is exposed.
 bool SetElements(const Field& field, ArrowLeaf& leaf) {
   const Field child(field.children.Table(0));
-  const auto plain = child.dictionary ? std::nullopt : PlainOf(child);
+  const auto plain = child.dictionary.exists() ? std::nullopt : PlainOf(child);
   if (!plain || !plain->shape.empty()) return false;
   leaf.column.bits = plain->bits;
   leaf.dtype = plain->dtype;
@@ -252,11 +252,7 @@ class Walk {
                         static_cast<uint64_t>(ArrowLimits{}.depth));
     }
     const ArrowPlace here = schema_.end;
-    if (field.dictionary) {
-      Pass(2);
-      LeaveOut(field, above);
-      return {};
-    }
+    if (field.dictionary.exists()) return TakeIndices(field, above, here);
     const auto buffers = BuffersOf(field, version_);
     const auto children = ChildrenOf(field.type);
     if (!buffers) {
@@ -297,6 +293,54 @@ class Walk {
     schema_.left_out_first.push_back(Printable(NameOf(field, above), kNameBytes));
   }
 
+  // Adds it where it has a name, and no other has it.
+  Status Expose(ArrowLeaf leaf) {
+    if (!names_.insert(leaf.name).second) {
+      return Refused(place_, fmt::format("two columns are named '{}'", leaf.name));
+    }
+    schema_.leaves.push_back(std::move(leaf));
+    return {};
+  }
+
+  static bool IsNamed(const Field& field, const ArrowLeaf& leaf) {
+    return !field.name.empty() && Printable(leaf.name, kNameBytes) == leaf.name;
+  }
+
+  // The field's type is that of the dictionary's values.
+  Status TakeIndices(const Field& field, const Above& above, const ArrowPlace& here) {
+    Pass(2);
+    if (!above.exposed) return {};
+    ArrowDictionary dictionary{.id = field.dictionary.Get<int64_t>(0)};
+    ArrowLeaf leaf{.name = NameOf(field, above), .place = here, .parents = above.parents};
+    const FlatTable index = field.dictionary.Table(1);
+    const auto bits = index.exists() ? index.Get<int32_t>(0) : 32;
+    const bool indices = bits == 8 || bits == 16 || bits == 32 || bits == 64;
+    ArrowLeaf& values = dictionary.leaf;
+    const bool read = IsNamed(field, leaf) && indices && SetType(field, values) &&
+                      values.column.kind <= ArrowColumn::Kind::kViews;
+    const auto buffers = BuffersOf(field, version_);
+    if (!read || !buffers) {
+      LeaveOut(field, above);
+      return {};
+    }
+    leaf.column = {.kind = ArrowColumn::Kind::kIndices,
+                   .bits = static_cast<uint32_t>(bits),
+                   .indexed_bytes = values.column.value_bytes()};
+    values.name = leaf.name;
+    leaf.dtype = values.dtype;
+    leaf.shape = values.shape;
+    leaf.dictionary = dictionary.id;
+    dictionary.end = {1, *buffers, IsView(field.type) ? 1U : 0U};
+    const auto known = std::ranges::find(schema_.dictionaries, dictionary.id, &ArrowDictionary::id);
+    if (known == schema_.dictionaries.end()) {
+      schema_.dictionaries.push_back(std::move(dictionary));
+    } else if (known->leaf.column != values.column) {
+      return Refused(place_,
+                     fmt::format("column '{}' shares a dictionary of another type", leaf.name));
+    }
+    return Expose(std::move(leaf));
+  }
+
   Status TakeStruct(const Field& field, const Above& above, const ArrowPlace& here, int depth) {
     Above inside{.name = NameOf(field, above), .parents = above.parents, .exposed = above.exposed};
     inside.parents.push_back(here);
@@ -318,13 +362,10 @@ class Walk {
   Status TakeLeaf(const Field& field, const Above& above, const ArrowPlace& here, int depth) {
     if (above.exposed) {
       ArrowLeaf leaf{.name = NameOf(field, above), .place = here, .parents = above.parents};
-      const bool named = !field.name.empty() && Printable(leaf.name, kNameBytes) == leaf.name;
-      if (!named || !SetType(field, leaf)) {
-        LeaveOut(field, above);
-      } else if (!names_.insert(leaf.name).second) {
-        return Refused(place_, fmt::format("two columns are named '{}'", leaf.name));
+      if (IsNamed(field, leaf) && SetType(field, leaf)) {
+        FB_RETURN_IF_ERROR(Expose(std::move(leaf)));
       } else {
-        schema_.leaves.push_back(std::move(leaf));
+        LeaveOut(field, above);
       }
     }
     return TakeChildren(field, {.exposed = false}, depth);

@@ -34,10 +34,19 @@ struct ArrowLeaf {
   std::vector<int64_t> shape;
   ArrowPlace place;
   std::vector<ArrowPlace> parents;
+  int64_t dictionary = 0;  // of kIndices: its number
+};
+
+// What the batches of a dictionary hold.
+struct ArrowDictionary {
+  int64_t id = 0;
+  ArrowLeaf leaf;
+  ArrowPlace end;
 };
 
 struct ArrowSchema {
   std::vector<ArrowLeaf> leaves;
+  std::vector<ArrowDictionary> dictionaries;
   uint64_t left_out = 0;                    // fields whose type does not come as arrays
   std::vector<std::string> left_out_first;  // their names, as many as a ScanReport keeps
   ArrowPlace end;                           // how many there are
@@ -51,6 +60,11 @@ Result<ArrowSchema> ParseArrowSchema(FlatReader& in, const FlatTable& schema, in
 // `body`: where the batch's buffers lie. Errors: kDataLoss, kUnimplemented (a codec).
 Result<ArrowBatch> ParseArrowBatch(FlatReader& in, const ArrowSchema& schema,
                                    const FlatTable& batch, ByteRange body, const Place& place);
+
+// How many buffers a column has of its own, of views at least.
+size_t ArrowBuffersOf(ArrowColumn::Kind kind);
+// What spans them; empty where they are.
+ByteRange ArrowRangeOf(const ArrowChunk& chunk);
 
 // What the offsets of kBytes and kList lead to at most.
 uint64_t CutsEnd(const ArrowChunk& chunk);

@@ -387,7 +387,7 @@ TEST(Arrow, the_batches_of_a_file_lie_where_its_footer_says) {
   refused(file(block(at, metadata, -1)), "inside of the file");
   refused(file(block(at, metadata, 1 << 20)), "inside of the file");
   refused(file(block(at, metadata - 8, 24)), "a message of");
-  refused(file(block(at, metadata, 8)), "a body of 8 bytes");
+  refused(file(block(at, metadata, 8)), "with a body of 8 bytes");
   refused(file(block(0, metadata, 16)), "record batch 0");
   refused(file(block(at, metadata, 16) + block(at, metadata, 16)), "behind the one before it");
   refused(whole.substr(0, whole.size() - 1), "the end of an Arrow file");
@@ -633,6 +633,48 @@ TEST(Arrow, parts_of_a_column_are_what_all_of_it_is_there) {
     ASSERT_TRUE(found.ok()) << found.status().ToString();
     EXPECT_EQ(found->chunks[0], cut.chunk);
   }
+}
+
+TEST(Arrow, indices_lead_to_values_that_are_there) {
+  using Kind = ArrowColumn::Kind;
+  // Bytes "one", "", "four" at 0, of which the second is null; 24 indices at 40, their part at 48.
+  std::string shard = "\x05" + std::string(7, '\0');
+  for (const int32_t offset : {0, 3, 3, 7}) shard += Raw(offset);
+  shard += "onefour";
+  shard.resize(40);
+  for (int i = 0; i < 24; ++i) shard += static_cast<char>(i % 3);
+  ArrowChunk chunk{.column = {.kind = Kind::kIndices, .bits = 8},
+                   .rows = 24,
+                   .entries = 24,
+                   .range = {40, 64},
+                   .dictionary = {{.column = {.kind = Kind::kBytes},
+                                   .rows = 3,
+                                   .entries = 3,
+                                   .range = {0, 31},
+                                   .buffers = {{0, 1}, {8, 24}, {24, 31}}}},
+                   .buffers = {{}, {40, 64}},
+                   .step = 8};
+  const auto part = Decoded(shard, SliceOf(chunk, 8, 8));
+  ASSERT_TRUE(part.ok()) << part.status().ToString();
+  EXPECT_EQ(AsText(part->values), "fouronefouronefourone");
+  EXPECT_EQ(part->offsets, (std::vector<uint64_t>{0, 4, 7, 7, 11, 14, 14, 18, 21}));
+  EXPECT_EQ(part->valid, (std::vector<uint8_t>{1, 1, 0, 1, 1, 0, 1, 1}));
+  const std::string packed = PackArrowBatch({24, {chunk}});
+  const auto found = UnpackArrowBatch(packed, {chunk.range});
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  EXPECT_EQ(found->chunks[0], chunk);
+  for (size_t end = 0; end < packed.size(); ++end) {
+    EXPECT_FALSE(UnpackArrowBatch(packed.substr(0, end), {chunk.range}).ok()) << end;
+  }
+  for (const char bad : {'\x03', '\xff'}) {
+    shard[50] = bad;
+    EXPECT_EQ(Decoded(shard, chunk).status().code(), Code::kDataLoss);
+    EXPECT_EQ(Decoded(shard, SliceOf(chunk, 8, 8)).status().code(), Code::kDataLoss);
+    EXPECT_TRUE(Decoded(shard, SliceOf(chunk, 16, 8)).ok());
+  }
+  // A dictionary of what is itself numbers of values.
+  chunk.dictionary[0] = ArrowChunk(chunk);
+  EXPECT_FALSE(UnpackArrowBatch(PackArrowBatch({24, {chunk}}), {chunk.range}).ok());
 }
 
 TEST(Arrow, cuts_that_cannot_be_are_refused) {

@@ -133,7 +133,7 @@ Status TableIsReadable(const TableChunk& chunk) {
   if (std::holds_alternative<CompressedChunk>(chunk)) return {};
   if (std::holds_alternative<BetonChunk>(chunk)) return {};
   const auto* arrow = std::get_if<ArrowChunk>(&chunk);
-  return arrow == nullptr ? ParquetIsReadable() : ArrowIsReadable(arrow->codec);
+  return arrow == nullptr ? ParquetIsReadable() : ArrowIsReadable(*arrow);
 }
 
 }  // namespace forebay::format
