@@ -436,6 +436,16 @@ TEST(Arrow, what_is_no_stream_of_batches_is_refused) {
   EXPECT_EQ(code("\xff\xff\xff\xff" + Raw(uint32_t{9 << 20}) + schema), Code::kDataLoss);
 }
 
+TEST(Arrow, a_dictionary_of_lists_without_elements_is_left_out) {
+  const Write field = Table({{0, To(Text("d"))},
+                             {2, Scalar(kList)},
+                             {3, To(Table({}))},
+                             {4, To(Table({{0, Scalar(int64_t{1})}}))}});
+  const Scanned scanned = ScanOf(Framed(Message(1, SchemaTable({field, Int("n", 8)}), 0)));
+  EXPECT_TRUE(scanned.status.ok()) << scanned.status.ToString();
+  EXPECT_EQ(scanned.report.oddities, 2U);  // and there is no end marker
+}
+
 TEST(Arrow, a_schema_that_is_deep_or_endless_is_refused) {
   Write field = Int("n", 32);
   for (int i = 0; i < 70; ++i) field = Field("s", kStruct, Table({}), {field});
@@ -691,6 +701,12 @@ TEST(Arrow, cuts_that_cannot_be_are_refused) {
   EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.cuts[2] = chunk.cuts[1] - 1; }));
   EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.cuts.pop_back(); }));
   EXPECT_FALSE(ok([](ArrowChunk& chunk) { chunk.codec = ArrowCodec::kZstd; }));
+  Cut values = CutColumn({.kind = Kind::kValues, .bits = 8});
+  for (const auto& [step, can] : {std::pair(16, true), {12, false}, {8, true}}) {
+    values.chunk.step = static_cast<uint64_t>(step);
+    const std::string packed = PackArrowBatch({43, {values.chunk}});
+    EXPECT_EQ(UnpackArrowBatch(packed, {values.chunk.range}).ok(), can) << step;
+  }
   // Where a part's offsets are others than the catalog says, they are not followed.
   Cut cut = CutColumn({.kind = Kind::kBytes});
   ++cut.chunk.cuts[1];

@@ -18,6 +18,7 @@ FlatTable FlatReader::Root() {
 }
 
 FlatTable FlatVector::Table(uint64_t i) const {
+  if (i >= count_) return {};
   const uint64_t at = Follow(*in_, at_ + i * each_);
   return at == 0 ? FlatTable() : FlatTable(in_, at);
 }

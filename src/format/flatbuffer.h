@@ -47,8 +47,8 @@ class FlatVector {
   FlatVector(FlatReader* in, uint64_t at, uint64_t count, uint64_t each)
       : in_(in), at_(at), count_(count), each_(each) {}
   uint64_t size() const { return count_; }
-  FlatTable Table(uint64_t i) const;  // of a vector of tables; i < size()
-  // Of a vector of structs: a member of number i.
+  FlatTable Table(uint64_t i) const;  // of a vector of tables; none where there are fewer
+  // Of a vector of structs: a member of number i < size().
   template <class T>
   T Member(uint64_t i, uint64_t at = 0) const {
     return in_->Word<T>(at_ + i * each_ + at);
