@@ -26,7 +26,7 @@ struct ArrowColumn {
     kIndices,  // numbers of values that lie in a dictionary
   };
   Kind kind = Kind::kValues;
-  bool wide = false;  // its offsets have 64 bits, not 32
+  bool wide = false;  // its offsets have 64 bits, not 32; of kIndices: they have a sign
   uint32_t bits = 0;  // of a value or element as it is stored; 1: bools. 0 of kBytes and kViews
   uint32_t each = 1;  // of kArrays
   uint32_t indexed_bytes = 0;  // of kIndices: of a value of the dictionary; 0: they differ

@@ -337,9 +337,10 @@ class Decoding {
 
   Result<uint64_t> IndexAt(ByteView indices, uint64_t row, uint64_t count) const {
     const uint64_t width = chunk_.column.bits / 8;
-    uint64_t index = 0;  // what is negative is large
+    uint64_t index = 0;
     std::memcpy(&index, indices.data() + row * width, width);
-    if (index < count) return index;
+    const bool negative = chunk_.column.wide && (index >> (chunk_.column.bits - 1) & 1U) != 0;
+    if (index < count && !negative) return index;
     return Odd(Own(1), fmt::format("indices of {} values", count), fmt::format("{}", index));
   }
 

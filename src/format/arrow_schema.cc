@@ -324,6 +324,7 @@ class Walk {
       return {};
     }
     leaf.column = {.kind = ArrowColumn::Kind::kIndices,
+                   .wide = !index.exists() || index.Get<uint8_t>(1) != 0,
                    .bits = static_cast<uint32_t>(bits),
                    .indexed_bytes = values.column.value_bytes()};
     values.name = leaf.name;

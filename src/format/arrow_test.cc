@@ -682,6 +682,21 @@ TEST(Arrow, indices_lead_to_values_that_are_there) {
     EXPECT_EQ(Decoded(shard, SliceOf(chunk, 8, 8)).status().code(), Code::kDataLoss);
     EXPECT_TRUE(Decoded(shard, SliceOf(chunk, 16, 8)).ok());
   }
+  // 255 of a dictionary of 300, but for indices that have a sign, of which it is -1.
+  std::string many = Raw<int8_t>(-1) + std::string(7, '\0') + std::string(300, 'v');
+  ArrowChunk signs{.column = {.kind = Kind::kIndices, .bits = 8, .indexed_bytes = 1},
+                   .rows = 1,
+                   .entries = 1,
+                   .range = {0, 8},
+                   .dictionary = {{.column = {.kind = Kind::kValues, .bits = 8},
+                                   .rows = 300,
+                                   .entries = 300,
+                                   .range = {8, 308},
+                                   .buffers = {{}, {8, 308}}}},
+                   .buffers = {{}, {0, 8}}};
+  EXPECT_EQ(AsText(Decoded(many, signs)->values), "v");
+  signs.column.wide = true;
+  EXPECT_EQ(Decoded(many, signs).status().code(), Code::kDataLoss);
   // A dictionary of what is itself numbers of values.
   chunk.dictionary[0] = ArrowChunk(chunk);
   EXPECT_FALSE(UnpackArrowBatch(PackArrowBatch({24, {chunk}}), {chunk.range}).ok());
