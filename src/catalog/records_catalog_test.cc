@@ -299,6 +299,11 @@ TEST(RecordsWriter, refuses_records_that_no_scan_finds) {
   EXPECT_EQ(writer.Add({"b", {50, 150}, {}}).code(), Code::kDataLoss);
   EXPECT_EQ(writer.Add({"c", {900, 1001}, {}}).code(), Code::kDataLoss);
   EXPECT_EQ(writer.Add({"d", {200, 300}, {{"jpg", {290, 310}, 20}}}).code(), Code::kDataLoss);
+  RecordsWriter groups("s3://bucket/", "beton", "");  // which may reach into one another
+  ASSERT_TRUE(groups.AddShard({"a.beton", 1000, "", ""}).ok());
+  ASSERT_TRUE(groups.Add({"a", {10, 100}, {}}).ok());
+  EXPECT_TRUE(groups.Add({"b", {50, 150}, {}}).ok());
+  EXPECT_EQ(groups.Add({"c", {49, 150}, {}}).code(), Code::kDataLoss);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Status RecordsWriter::AddShard(FileEntry shard) {
     return Status(Code::kResourceExhausted, "more than 2^32 shards in one catalog");
   }
   shards_.push_back(std::move(shard));
-  last_begin_ = 0;
+  next_from_ = 0;
   return {};
 }
 
@@ -94,14 +94,13 @@ Status RecordsWriter::CheckLikeEarlier(const format::FoundRecord& record) const 
 Status RecordsWriter::Add(const format::FoundRecord& record) {
   FB_ASSERT(!shards_.empty());
   RecordEntry entry{.shard = static_cast<uint32_t>(shards_.size() - 1), .range = record.range};
-  // Groups of samples of one file may reach into one another.
-  if (record.range.offset < last_begin_ || record.range.end < record.range.offset ||
+  if (record.range.offset < next_from_ || record.range.end < record.range.offset ||
       record.range.end > shards_.back().size) {
     return Status(Code::kDataLoss,
-                  fmt::format("{}: record '{}' at [{}, {}) lies before the one ahead of it, which "
-                              "begins at {}, or outside of the shard's {} bytes",
+                  fmt::format("{}: record '{}' at [{}, {}) lies before {}, where the next one may "
+                              "begin, or outside of the shard's {} bytes",
                               shards_.back().key, record.key, record.range.offset, record.range.end,
-                              last_begin_, shards_.back().size));
+                              next_from_, shards_.back().size));
   }
   FB_RETURN_IF_ERROR(CheckLikeEarlier(record));
   for (const format::FoundField& field : record.fields) {
@@ -116,7 +115,8 @@ Status RecordsWriter::Add(const format::FoundRecord& record) {
     }
     entry.fields.push_back({FieldOf(field), field.range, field.bytes, field.crc32c});
   }
-  last_begin_ = record.range.offset;
+  // Groups of samples of one FFCV file have their data among one another.
+  next_from_ = format_ == "beton" ? record.range.offset : record.range.end;
   return Append(std::move(entry), record.key);
 }
 

@@ -56,7 +56,7 @@ class RecordsWriter {
   uint64_t records_ = 0;
   uint64_t earlier_ = 0;  // that there were before
   uint64_t range_max_ = 0;
-  uint64_t last_begin_ = 0;  // of the shard's records
+  uint64_t next_from_ = 0;  // the shard's next record may begin
   LargestSums largest_;
 };
 

@@ -36,7 +36,7 @@ Result<Outcome> Parse(const Parser& parser, const std::string& field,
 template <class T>
 std::vector<T> As(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
 }
 
