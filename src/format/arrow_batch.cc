@@ -110,7 +110,8 @@ bool CanBe(const ArrowColumn& column) {
     case Kind::kList:
       return number;
     case Kind::kArrays:
-      return number && uint64_t{column.each} * std::max<uint32_t>(bits, 8) <= kBitsMost;
+      return number && column.each > 0 &&
+             uint64_t{column.each} * std::max<uint32_t>(bits, 8) <= kBitsMost;
     case Kind::kIndices:
       return number && bits > 1;
   }

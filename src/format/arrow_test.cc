@@ -722,6 +722,9 @@ TEST(Arrow, cuts_that_cannot_be_are_refused) {
     const std::string packed = PackArrowBatch({43, {values.chunk}});
     EXPECT_EQ(UnpackArrowBatch(packed, {values.chunk.range}).ok(), can) << step;
   }
+  Cut arrays = CutColumn({.kind = Kind::kArrays, .bits = 8, .each = 3});
+  arrays.chunk.column.each = 0;
+  EXPECT_FALSE(UnpackArrowBatch(PackArrowBatch({43, {arrays.chunk}}), {arrays.chunk.range}).ok());
   // Where a part's offsets are others than the catalog says, they are not followed.
   Cut cut = CutColumn({.kind = Kind::kBytes});
   ++cut.chunk.cuts[1];
