@@ -305,7 +305,8 @@ class Loader:
         the times to the first byte and to the last. Zero before the first ``next``; after
         ``close`` what they were then.
         """
-        return dict(self._live_core().metrics())
+        closed = self._closed and self._core is not None and self._core.usable
+        return dict((self._core if closed else self._live_core()).metrics())
 
     @property
     def runway_reason(self):

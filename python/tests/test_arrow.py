@@ -294,6 +294,26 @@ def test_pictures_that_datasets_has_saved_are_decoded(tmp_path):
     for row, picture in enumerate(pictures):
         assert value_of(batch, "image", row) == picture["bytes"]
         assert value_of(batch, "image.path", row) == (picture["path"] or "").encode()
+    assert None in [picture["path"] for picture in pictures]
+    with fb.Loader(fb.Records(tmp_path), batch_size=20, epochs=1, shuffle=False) as loader:
+        (batch,) = loader  # without the path, which may be null
+    assert {"image", "label"} < set(batch) and not {"image.path"} & set(batch)
+
+
+def test_text_that_unpacks_to_many_times_what_is_stored_is_decoded_once(tmp_path):
+    """How much that is, decoding tells: more is kept for it than is thought to be needed."""
+    table = pa.table({"x": ["a" * 2000 + str(n) for n in range(4000)]})
+    save(tmp_path / "a.arrow", table, [4000], True, "zstd")
+    fb.index(tmp_path)
+    stored = (tmp_path / "a.arrow").stat().st_size
+    assert stored * 10 < table.nbytes
+    with fb.Loader(
+        fb.Records(tmp_path), batch_size=16, epochs=1, shuffle=False, memory="256MiB"
+    ) as loader:
+        assert sum(len(batch["_sample"]) for batch in loader) == 4000
+        metrics = loader.metrics()
+    assert metrics["forebay_store_read_bytes_total"] < 2 * stored
+    assert metrics['forebay_memory_bytes{kind="decoded"}'] > table.nbytes
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -220,6 +220,27 @@ def test_what_index_json_says_is_held_to(tmp_path):
     assert "compressed with 'snappy': gzip and zstd are read" in why
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_shard_that_index_json_names_has_to_be_there(tmp_path, packed):
+    write_mds(tmp_path)
+    if not packed:
+        for path in tmp_path.glob("*.zstd"):
+            (tmp_path / path.stem).write_bytes(unpacked(path.read_bytes()))
+            path.unlink()
+        index = json.loads((tmp_path / "index.json").read_text())
+        for shard in index["shards"]:
+            shard |= {"zip_data": None, "compression": None}
+        (tmp_path / "index.json").write_text(json.dumps(index))
+    assert fb.index(str(tmp_path))["records"] == COUNT
+    gone = next(tmp_path.glob("shard.00001.*"))
+    gone.unlink()
+    ((uri, why),) = fb.index(str(tmp_path))["failures"].items()
+    assert uri.endswith(gone.name) and "there is no such object, and index.json names it" in why
+    forebay("index", tmp_path, "--shard", "1/2")
+    ran = forebay("index", tmp_path, "--shard", "0/2", code=1)
+    assert gone.name in ran.stderr
+
+
 def test_shards_with_and_without_compression_are_indexed_apart(tmp_path):
     write_lines(tmp_path)
     (tmp_path / "plain.jsonl").write_bytes(line(1) + b"\n")

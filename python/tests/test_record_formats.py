@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -340,6 +341,37 @@ def test_a_ragged_feature_of_another_kind_is_a_bad_sample(tmp_path):
         rows = rows_of(batch, "ids")
         assert [row[0] for n, row in enumerate(rows) if n != 7] == [n for n in range(20) if n != 7]
         assert len(rows[7]) == 1 and rows[7][0] != 7
+
+
+@pytest.mark.parametrize(
+    "features", [{"a": ("int64", None), "a_offsets": "int64"}, {"_sample": "int64"}]
+)
+def test_two_arrays_of_one_name_are_refused(tmp_path, features):
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord([example(a=[1], a_offsets=[2], _sample=[3])]))
+    fb.index(str(tmp_path))
+    with pytest.raises(fb.InvalidArgumentError, match="two arrays of a batch would be named"):
+        fb.Loader(fb.Records(str(tmp_path)), batch_size=1, ops=[fb.ops.parse_example(features)])
+
+
+def test_memory_holds_where_few_samples_are_much_larger_than_the_others(tmp_path):
+    """What a batch may become is reserved by what its own records store, not by the mean of others."""
+    records = [example(ids=[n]) for n in range(4000)]
+    records[2000:2000] = [example(ids=list(range(100)) * 1500)] * 150
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord(records))
+    fb.index(str(tmp_path))
+    ops = [fb.ops.parse_example({"ids": ("int64", None)})]
+    with fb.Loader(
+        fb.Records(str(tmp_path)), batch_size=16, epochs=1, ops=ops, shuffle=False, memory="64MiB",
+        runway=60.0, decode_threads=2,
+    ) as batches:  # fmt: skip
+        most = 0
+        for number, batch in enumerate(batches):
+            if number == 100:
+                time.sleep(0.5)  # what can be read ahead by then, is
+            most = max(most, batch["ids"].nbytes)
+        reserved = batches.metrics()['forebay_memory_bytes{kind="reserved_peak"}']
+    assert most > 15 << 20 and reserved < (64 << 20) + 2 * most, (most, reserved)
+    assert batches.metrics()['forebay_memory_bytes{kind="reserved_peak"}'] >= reserved  # also closed
 
 
 def test_lists_of_json_lines_come_as_values_and_offsets(tmp_path):

@@ -86,18 +86,46 @@ Scanned ScanShard(const store::SyncStore& store, const store::ObjectInfo& info,
   return scanned;
 }
 
+// Shards that a file beside them names and that are not there are failures.
+Status FindMissing(const store::SyncStore& store, const std::string& prefix,
+                   const RecordFormat& format, const std::vector<std::string>& companions,
+                   const std::vector<store::ObjectInfo>& objects, RecordsReport* report) {
+  Scanned scanned;  // what it took
+  const format::ReadBeside read = [&](const std::string& name, uint64_t most) {
+    return ReadWhole(store, prefix + name, most, &scanned);
+  };
+  for (const std::string& companion : companions) {
+    FB_ASSIGN_OR_RETURN(const auto named, format.named(companion, read));
+    for (const RecordFormat::Names& names : named) {
+      const auto is_there = [&](const std::string& name) {
+        const std::string key = prefix + name;
+        const auto it = std::ranges::lower_bound(objects, key, {}, &store::ObjectInfo::key);
+        return it != objects.end() && it->key == key;
+      };
+      if (names.empty() || std::ranges::any_of(names, is_there)) continue;
+      report->failures.push_back(
+          {names[0], fmt::format("there is no such object, and {} names it", companion)});
+    }
+  }
+  report->requests += scanned.requests;
+  report->bytes_read += scanned.bytes;
+  return {};
+}
+
 // What is to be scanned, in the order of the keys' bytes.
 Result<std::vector<store::ObjectInfo>> ListShards(const store::SyncStore& store,
                                                   const std::string& prefix,
-                                                  const RecordFormat& format,
+                                                  const RecordFormat& format, bool check_missing,
                                                   RecordsReport* report) {
   std::vector<store::ObjectInfo> objects;
+  std::vector<std::string> companions;
   Listing listing;
   FB_RETURN_IF_ERROR(ListDataset(
       store, prefix,
       [&](const store::ObjectInfo& info) {
         const bool beside = !format.companion.empty() && info.key.ends_with(format.companion);
         if (!beside) objects.push_back(info);
+        if (beside) companions.push_back(info.key.substr(prefix.size()));
         return true;
       },
       &listing));
@@ -106,6 +134,9 @@ Result<std::vector<store::ObjectInfo>> ListShards(const store::SyncStore& store,
   report->warnings = std::move(listing.warnings);
   if (objects.empty()) return NothingThere(store, prefix);
   std::ranges::sort(objects, {}, &store::ObjectInfo::key);
+  if (check_missing && format.named) {
+    FB_RETURN_IF_ERROR(FindMissing(store, prefix, format, companions, objects, report));
+  }
   return objects;
 }
 
@@ -264,7 +295,7 @@ Result<std::vector<std::byte>> BuildRecordsPart(const store::SyncStore& store,
                                                 const RecordsOptions& options,
                                                 RecordsReport* report) {
   FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> listed,
-                      ListShards(store, prefix, format, report));
+                      ListShards(store, prefix, format, options.share == 0, report));
   RecordsPartHead head{.whole = ListingHash(listed, prefix),
                        .part = options.share,
                        .parts = options.shares,
@@ -301,7 +332,7 @@ Result<std::vector<std::byte>> BuildRecords(const store::SyncStore& store,
                                             const std::string& prefix, const RecordFormat& format,
                                             const RecordsOptions& options, RecordsReport* report) {
   FB_ASSIGN_OR_RETURN(std::vector<store::ObjectInfo> objects,
-                      ListShards(store, prefix, format, report));
+                      ListShards(store, prefix, format, /*check_missing=*/true, report));
   RecordsWriter writer(options.source_uri, format.name, format.options);
   if (options.append_to != nullptr) {
     FB_RETURN_IF_ERROR(TakeKnown(*options.append_to, prefix, &objects));

@@ -22,6 +22,12 @@ struct RecordFormat {
   std::function<Result<bool>(const format::Shard& shard)> is_shard;
   // ".idx": what is named so is read with the shard beside it, and is none itself.
   std::string companion;
+  // The shards that such a file names, each by the names it may have, one of which has to be there.
+  // Empty: it names none.
+  using Names = std::vector<std::string>;
+  std::function<Result<std::vector<Names>>(const std::string& companion,
+                                           const format::ReadBeside& read)>
+      named;
   std::function<Status(const format::Shard& shard, const format::OnRecord& on_record,
                        format::ScanReport* report)>
       scan;

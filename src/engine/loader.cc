@@ -760,13 +760,7 @@ std::map<std::string, double> RunLoader::Metrics() const {
   engine::AddStoreMetrics(latest.store, &metrics);
   engine::AddPipelineMetrics(latest.pipeline, &metrics);
   metrics["forebay_memory_bytes{kind=\"limit\"}"] = static_cast<double>(options_.memory_bytes);
-  double& bytes = metrics["forebay_memory_bytes{kind=\"prepared\"}"];
-  double& hits = metrics["forebay_prepared_samples_total"];
-  for (const engine::OpenedSource& source : sources_) {
-    if (source.records == nullptr) continue;
-    bytes += static_cast<double>(source.records->kept().used_bytes());
-    hits += static_cast<double>(source.records->kept().hits());
-  }
+  engine::AddSourceMetrics(sources_, &metrics);
   return metrics;
 }
 

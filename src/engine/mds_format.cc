@@ -151,6 +151,23 @@ class Indexes {
     return found == (*it->second)->end() ? none : &found->second;
   }
 
+  // See RecordFormat::named: compressed shards may lie there unpacked.
+  static Result<std::vector<catalog::RecordFormat::Names>> NamedBy(const std::string& companion,
+                                                                   const format::ReadBeside& read) {
+    const size_t name = companion.rfind('/') + 1;
+    std::vector<catalog::RecordFormat::Names> all;
+    if (companion.substr(name) != kIndexName) return all;
+    FB_ASSIGN_OR_RETURN(const auto text, read(companion, format::kMaxMdsIndexBytes));
+    FB_ASSIGN_OR_RETURN(const std::vector<format::MdsShard> shards,
+                        format::ParseMdsIndex(AsText(text), {companion, 0}));
+    const std::string folder = companion.substr(0, name);
+    for (const format::MdsShard& shard : shards) {
+      all.push_back({folder + (shard.zip ? shard.zip->name : shard.raw.name)});
+      if (shard.zip) all.back().push_back(folder + shard.raw.name);
+    }
+    return all;
+  }
+
  private:
   using Index = std::map<std::string, format::MdsShard>;  // by the name of what is in the store
   using Parsed = Result<std::shared_ptr<const Index>>;
@@ -192,6 +209,7 @@ catalog::RecordFormat MdsRecordFormat() {
                                        "`forebay pack --unpack`",
                                        expected->compression));
   };
+  mds.named = Indexes::NamedBy;
   mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
                        ScanReport* report) -> Status {
     FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));
@@ -214,6 +232,7 @@ catalog::RecordFormat CompressedMdsFormat() {
         {shard.name, 0},
         fmt::format("a shard compressed with '{}': gzip and zstd are read", expected->compression));
   };
+  mds.named = Indexes::NamedBy;
   mds.scan = [indexes](const Shard& shard, const OnRecord& on_record,
                        ScanReport* report) -> Status {
     FB_ASSIGN_OR_RETURN(const format::MdsShard* expected, indexes->Find(shard));

@@ -221,6 +221,8 @@ Result<std::vector<OpenedSource>> OpenSources(const std::vector<SourceOptions>& 
   for (const SourceOptions& source : sources) {
     Result<OpenedSource> one = OpenSource(*stores, source, neighbours);
     if (!one.ok()) return std::move(one).status().WithContext(UriOf(source));
+    Status names = feed::CheckNames(one->dataset->arrays());
+    if (!names.ok()) return std::move(names).WithContext(UriOf(source));
     opened.push_back(*std::move(one));
     opened.back().name = source.name;
   }

@@ -35,4 +35,17 @@ void AddPipelineMetrics(const PipelineNumbers& numbers, std::map<std::string, do
   m["forebay_memory_bytes{kind=\"memory_tier\"}"] = count(numbers.memory_tier_bytes);
 }
 
+void AddSourceMetrics(const std::vector<OpenedSource>& sources,
+                      std::map<std::string, double>* metrics) {
+  double& prepared = (*metrics)["forebay_memory_bytes{kind=\"prepared\"}"];
+  double& decoded = (*metrics)["forebay_memory_bytes{kind=\"decoded\"}"];
+  double& hits = (*metrics)["forebay_prepared_samples_total"];
+  for (const OpenedSource& source : sources) {
+    if (source.tables != nullptr) decoded += static_cast<double>(source.tables->kept_bytes());
+    if (source.records == nullptr) continue;
+    prepared += static_cast<double>(source.records->kept().used_bytes());
+    hits += static_cast<double>(source.records->kept().hits());
+  }
+}
+
 }  // namespace forebay::engine

@@ -42,14 +42,15 @@ uint64_t OpenPieces(const LoaderOptions& options, const RunPlan& plan) {
 uint64_t DecodedBytes(const LoaderOptions& options, const RunPlan& plan,
                       const std::vector<OpenedSource>& sources) {
   const bool anywhere = options.order.shuffle == ShuffleKind::kGlobal || plan.external;
+  const uint64_t most = options.memory_bytes / 2;
   uint64_t wanted = 0;
   for (const OpenedSource& source : sources) {
     if (source.tables == nullptr) continue;
+    if (source.tables->decoded_is_guessed()) return most;  // pieces tell when they do not fit
     wanted += anywhere ? source.tables->decoded_bytes()
                        : source.tables->DecodedBytes(OpenPieces(options, plan));
   }
   wanted += wanted / kSpare;  // what is said of columns is said about
-  const uint64_t most = options.memory_bytes / 2;
   if (wanted > most) {
     Log(LogLevel::kWarn,
         fmt::format(

@@ -1,5 +1,10 @@
 #include "feed/dataset.h"
 
+#include <fmt/core.h>
+
+#include <set>
+#include <string_view>
+
 #include <algorithm>
 #include <utility>
 
@@ -52,6 +57,21 @@ Result<SamplePlan> Dataset::PlanTogether(std::span<const uint64_t> samples, uint
   FB_ASSERT(samples.size() == 1);
   *bad_row = 0;
   return PlanSample(samples[0], gap_bytes);
+}
+
+Status CheckNames(const std::vector<SampleArray>& arrays) {
+  std::set<std::string_view> names = {"_sample", "_epoch", "_source", "_pad"};
+  for (const SampleArray& array : arrays) {
+    for (const std::string_view name :
+         {std::string_view(array.name), std::string_view(array.offsets)}) {
+      if (name.empty() || names.insert(name).second) continue;
+      return Status(Code::kInvalidArgument,
+                    fmt::format("two arrays of a batch would be named '{}': leave one out "
+                                "(columns=) or give it another name (fb.ops.rename)",
+                                name));
+    }
+  }
+  return {};
 }
 
 }  // namespace forebay::feed

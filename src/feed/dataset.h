@@ -30,6 +30,10 @@ struct SampleArray {
   bool ragged() const { return !offsets.empty(); }
 };
 
+// No two arrays of a batch may have one name, those of offsets and of the batch itself ("_sample")
+// included. Errors: kInvalidArgument naming it.
+Status CheckNames(const std::vector<SampleArray>& arrays);
+
 // A piece of a plan that can be decoded by itself once its extents are whole (one camera; a few
 // records of many).
 struct DecodeUnit {
@@ -44,6 +48,7 @@ struct SamplePlan {
   std::vector<Extent> extents;
   std::vector<DecodeUnit> units;
   std::vector<uint64_t> ragged_bytes;  // row by row, of each ragged array
+  uint64_t late_bytes = 0;             // of all rows, where only decoding tells: no more, about
   uint64_t used_bytes = 0;             // of the extents, what the rows need
   std::shared_ptr<const void> detail;  // the data set's own
 };
@@ -154,8 +159,8 @@ class Dataset {
     return false;
   }
   // Whether only decoding tells the sizes of ragged arrays. Plans say 0, decoding puts them into
-  // RowTarget::late, and the batch is laid out when it is whole; LateBytes is what that takes,
-  // about, in a batch of so many rows.
+  // RowTarget::late, and the batch is laid out when it is whole. What that takes is the sum of
+  // SamplePlan::late_bytes, and, about, LateBytes in a batch of so many rows.
   virtual bool sizes_late() const { return false; }
   virtual uint64_t LateBytes(uint64_t rows) const { return rows * 0; }
   virtual Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const = 0;

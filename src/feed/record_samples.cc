@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <limits>
 #include <list>
@@ -62,27 +61,6 @@ struct RecordSamples::Chunk {
   bool Holds(uint64_t sample) const { return sample - first < records.size(); }
 };
 
-// What rows took whose sizes only decoding tells. Thread-safe.
-class RecordSamples::LateSizes {
- public:
-  // `guess`: of a row, until enough have been seen.
-  explicit LateSizes(uint64_t guess) : guess_(guess) {}
-  void Add(uint64_t rows, uint64_t bytes) {
-    bytes_ += bytes;
-    rows_ += rows;
-  }
-  uint64_t guess() const { return guess_; }
-  uint64_t Mean() const {
-    constexpr uint64_t kEnough = 256;
-    const uint64_t rows = rows_;
-    return rows < kEnough ? guess_ : bytes_ / rows + 1;
-  }
-
- private:
-  const uint64_t guess_;
-  std::atomic<uint64_t> rows_ = 0, bytes_ = 0;
-};
-
 // The chunks used last.
 class RecordSamples::Chunks {
  public:
@@ -128,7 +106,6 @@ class RecordSamples::Decoder : public SampleDecoder {
                 size_t* bad_row) override {
     const auto& records = static_cast<const Rows*>(plan.detail.get())->rows;
     const size_t first = plan.units[unit].first_row;
-    late_bytes_ = 0;
     if (samples_.late_) {
       arena_ = std::make_shared<ByteArena>();
       rows[0].late->Keep(arena_);
@@ -140,7 +117,6 @@ class RecordSamples::Decoder : public SampleDecoder {
       *bad_row = i;
       return Explain(*record.record, status);
     }
-    if (samples_.late_) samples_.late_sizes_->Add(rows.size(), late_bytes_);
     return {};
   }
 
@@ -203,7 +179,6 @@ class RecordSamples::Decoder : public SampleDecoder {
       if (!samples_.arrays_[i].ragged()) continue;
       ByteView value = outputs_[i];
       if (samples_.chain_->outputs()[i].late) value = arena_->Copy(worker_->Late(i));
-      late_bytes_ += value.size();
       row.late->Set(row.row, ragged++, value);
     }
   }
@@ -260,7 +235,6 @@ class RecordSamples::Decoder : public SampleDecoder {
   std::vector<MutableBytes> places_;  // of fields_->fields(): the output that each is, if any
   std::vector<std::byte> kept_;
   std::shared_ptr<ByteArena> arena_;  // of the unit's late values
-  uint64_t late_bytes_ = 0;           // of the unit
 };
 
 RecordSamples::RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
@@ -338,9 +312,7 @@ Status RecordSamples::SetArrays() {
   }
   if (arrays_.empty()) return Bad("the ops leave no array");
   // At worst a value of each byte; of a record with a picture the picture is most of it.
-  const uint64_t each = chain_->decodes_images() ? 1 : std::max<uint64_t>(values, 1);
-  late_sizes_ = std::make_unique<LateSizes>(
-      (catalog_->count() == 0 ? 0 : catalog_->total_bytes() / catalog_->count() + 1) * each);
+  late_each_ = chain_->decodes_images() ? 1 : std::max<uint64_t>(values, 1);
   return {};
 }
 
@@ -369,8 +341,12 @@ Result<uint64_t> RecordSamples::RawBytesOf(const catalog::RecordEntry& record,
   return Status(Code::kDataLoss, fmt::format("it has no '{}'", fields_->fields()[field].name));
 }
 
-// Where only decoding tells some of them, the batch is laid out afterwards.
+// Where only decoding tells some of them, the batch is laid out afterwards: in no more memory than
+// what the fields that are read may become.
 Status RecordSamples::AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const {
+  for (size_t field = 0; late_ && field < needed_.size(); ++field) {
+    if (needed_[field]) plan.late_bytes += late_each_ * fields_->BytesOf(record, field).value_or(0);
+  }
   for (const ops::OutputArray& output : chain_->outputs()) {
     if (output.raw_of < 0 && !output.late) continue;
     uint64_t bytes = 0;
@@ -563,7 +539,7 @@ uint64_t RecordSamples::prepared_bytes() const {
     bytes += output.bytes * catalog_->count();
     as_they_are = as_they_are || output.raw_of >= 0;
   }
-  if (late_) return bytes + late_sizes_->guess() * catalog_->count();
+  if (late_) return bytes + late_each_ * catalog_->total_bytes();
   return bytes + (as_they_are ? catalog_->total_bytes() : 0);
 }
 
@@ -582,12 +558,8 @@ uint64_t RecordSamples::OutputBytesMax(uint64_t rows) const {
     bytes += array.bytes * rows + BatchLayout::kAlign;
     ragged = ragged || array.ragged();
   }
-  if (late_) return bytes + late_sizes_->guess() * rows;
+  if (late_) return bytes + late_each_ * catalog_->LargestBytes(rows);
   return bytes + (ragged ? catalog_->LargestBytes(rows) : 0);
-}
-
-uint64_t RecordSamples::LateBytes(uint64_t rows) const {
-  return late_ ? late_sizes_->Mean() * rows : 0;
 }
 
 }  // namespace forebay::feed

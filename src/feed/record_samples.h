@@ -49,7 +49,6 @@ class RecordSamples : public Dataset {
   uint64_t raw_bytes_max() const override;
   uint64_t OutputBytesMax(uint64_t rows) const override;
   bool sizes_late() const override { return late_; }
-  uint64_t LateBytes(uint64_t rows) const override;
   bool plans_wait() const override { return catalog_->reads(); }
   void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
   // Of a piece that neighbours are read in, about; 0: they are not.
@@ -61,7 +60,6 @@ class RecordSamples : public Dataset {
 
  private:
   class Decoder;
-  class LateSizes;
   struct Chunk;
   class Chunks;
   struct RowRecord;
@@ -85,8 +83,8 @@ class RecordSamples : public Dataset {
   std::shared_ptr<const ops::Chain> chain_;
   std::vector<bool> needed_;  // of fields_->fields()
   std::vector<SampleArray> arrays_;
-  bool late_ = false;  // some array is of as many values as only decoding tells
-  std::unique_ptr<LateSizes> late_sizes_;
+  bool late_ = false;       // some array is of as many values as only decoding tells
+  uint64_t late_each_ = 1;  // bytes that a byte of a field may become in them
   std::vector<std::string> left_out_;
   uint64_t chunk_samples_ = 1;
   std::unique_ptr<Chunks> chunks_;

@@ -128,8 +128,10 @@ void Sampler::SetRaggedLayout(const std::vector<std::shared_ptr<SampleWork>>& wo
     }
   }
   layout_ = std::make_shared<const BatchLayout>(dataset_.arrays(), rows, bytes);
+  uint64_t late = dataset_.LateBytes(rows);
+  for (const std::shared_ptr<SampleWork>& work : works) late += work->plan.late_bytes;
   for (size_t i = 0; i < works.size(); ++i) {
-    planned_[i].group_output_bytes = layout_->bytes() + dataset_.LateBytes(rows);
+    planned_[i].group_output_bytes = layout_->bytes() + late;
     works[i]->layout = layout_;
   }
 }

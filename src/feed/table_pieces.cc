@@ -1,9 +1,13 @@
 #include "feed/table_pieces.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "base/log.h"
 
 namespace forebay::feed {
 namespace {
@@ -146,6 +150,12 @@ Result<std::shared_ptr<const DecodedPiece>> TablePieces::Get(uint64_t number,
 
 void TablePieces::Keep(uint64_t number, const std::shared_ptr<DecodedPiece>& piece) {
   const uint64_t bytes = piece->bytes();
+  if (bytes > limit_ && limit_ > 0 && !std::exchange(told_, true)) {
+    Log(LogLevel::kWarn,
+        fmt::format("a part of a table takes {} decoded, and {} are kept of all of them: it is "
+                    "read and decoded again for every batch; more memory helps",
+                    FormatSize(bytes), FormatSize(limit_)));
+  }
   if (kept_.contains(number) || !MakeRoom(bytes)) return;
   by_use_.push_front(number);
   kept_[number] = {piece, bytes, by_use_.begin()};

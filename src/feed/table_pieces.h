@@ -95,6 +95,7 @@ class TablePieces {
   std::condition_variable_any changed_;
   uint64_t limit_ FB_GUARDED_BY(mutex_) = 0;
   uint64_t used_ FB_GUARDED_BY(mutex_) = 0;
+  bool told_ FB_GUARDED_BY(mutex_) = false;  // that a piece is too large to be kept
   std::unordered_map<uint64_t, std::shared_ptr<Work>> works_ FB_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, Kept> kept_ FB_GUARDED_BY(mutex_);
   std::list<uint64_t> by_use_ FB_GUARDED_BY(mutex_);  // the latest first

@@ -16,6 +16,7 @@ namespace forebay::feed {
 namespace {
 
 constexpr std::string_view kValid = ".valid";
+constexpr std::string_view kPath = ".path";
 // Where any row may come next, not much more is read for it than the pages that it lies in.
 constexpr TableCutOptions kCutForAnyRow{.aligned_bytes = 1 << 20, .unaligned_bytes = 8 << 20};
 
@@ -119,9 +120,17 @@ Status TableSamples::AddColumn(const std::string& name, std::vector<ops::InputFi
 Status TableSamples::Choose(const std::vector<std::string>& columns,
                             std::vector<ops::InputField>* inputs) {
   for (const std::string& column : columns) FB_RETURN_IF_ERROR(AddColumn(column, inputs));
-  for (const catalog::FieldInfo& field : catalog_->fields()) {
+  const std::vector<catalog::FieldInfo>& fields = catalog_->fields();
+  for (const catalog::FieldInfo& field : fields) {
     if (!columns.empty()) break;
-    if (field.records == catalog_->count()) FB_RETURN_IF_ERROR(AddColumn(field.name, inputs));
+    if (field.records < catalog_->count()) continue;
+    // Where a picture's or sound's bytes lie beside it, its path is a name for people, or null.
+    const bool path =
+        field.name.ends_with(kPath) &&
+        std::ranges::find(fields,
+                          std::string_view(field.name).substr(0, field.name.size() - kPath.size()),
+                          &catalog::FieldInfo::name) != fields.end();
+    if (!path) FB_RETURN_IF_ERROR(AddColumn(field.name, inputs));
   }
   return leaves_.empty() ? Bad("no column is in every file; name columns") : Status();
 }
@@ -184,6 +193,7 @@ Status TableSamples::ReadGroup(uint64_t i) {
     const format::TableLayout& layout = column.layout;
     FB_RETURN_IF_ERROR(format::TableIsReadable(column.chunk));
     FB_RETURN_IF_ERROR(CheckSame(record, leaf, layout));
+    guessed_ = guessed_ || layout.guessed;
     if (layout.ragged()) {
       ragged_bytes_ += layout.DecodedBytes(packed.rows) - packed.rows * sizeof(uint64_t);
     }

@@ -57,6 +57,10 @@ class TableSamples : public Dataset {
   // About, decoded: any so many pieces, at most; all of them.
   uint64_t DecodedBytes(uint64_t pieces) const;
   uint64_t decoded_bytes() const { return decoded_bytes_; }
+  // Whether that is only known of what is stored, so that it may be many times as much.
+  bool decoded_is_guessed() const { return guessed_; }
+  // What is kept of them now.
+  uint64_t kept_bytes() const { return pieces_->used_bytes(); }
   // Decoded pieces are kept within this.
   void KeepDecoded(uint64_t bytes) { pieces_->set_limit(bytes); }
   // An item may read so much, or one piece. Before anything is planned.
@@ -138,6 +142,7 @@ class TableSamples : public Dataset {
   std::vector<uint64_t> group_ends_;  // of each record of the catalog, samples
   uint64_t rows_ = 0;
   uint64_t decoded_bytes_ = 0;
+  bool guessed_ = false;
   uint64_t raw_bytes_max_ = 0;
   uint64_t item_bytes_ = 0;
   std::unique_ptr<TablePieces> pieces_;

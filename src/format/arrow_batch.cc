@@ -332,6 +332,7 @@ TableLayout LayoutOf(const ArrowChunk& chunk) {
                      .list = chunk.column.kind == Kind::kList,
                      .entries = chunk.entries,
                      .uncompressed = chunk.uncompressed,
+                     .guessed = chunk.codec != ArrowCodec::kNone && chunk.column.value_bytes() == 0,
                      .ranges = ReadsOf(chunk)};
   for (uint64_t row = 0; chunk.step > 0 && row < chunk.rows; row += chunk.step) {
     layout.starts.push_back(row);

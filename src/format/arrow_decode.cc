@@ -324,6 +324,12 @@ class Decoding {
       buffers.push_back(bytes);
     }
     out_.offsets.resize(rows_ + 1);
+    uint64_t all = 0;
+    for (uint64_t row = 0; row < rows_; ++row) {
+      const auto size = Load<int32_t>(views, row * kView);
+      all += size > 0 && !IsNull(row) ? static_cast<uint64_t>(size) : 0;
+    }
+    out_.values.reserve(std::min(all, most()));
     for (uint64_t row = 0; row < rows_; ++row) {
       out_.offsets[row] = out_.values.size();
       if (IsNull(row)) continue;
@@ -360,7 +366,10 @@ class Decoding {
                         View(Own(1), rows_ * (chunk_.column.bits / 8), room));
     const uint64_t width = chunk_.column.indexed_bytes;
     if (width > 0) out_.values.resize(rows_ * width);
-    if (width == 0) out_.offsets.resize(rows_ + 1);
+    if (width == 0) {
+      out_.offsets.resize(rows_ + 1);
+      FB_RETURN_IF_ERROR(ReserveIndexed(indices, dictionary.rows, values));
+    }
     for (uint64_t row = 0; row < rows_; ++row) {
       ByteView value;
       if (!IsNull(row)) {
@@ -379,6 +388,19 @@ class Decoding {
         std::memcpy(out_.values.data() + row * width, value.data(), width);
       }
     }
+    return {};
+  }
+
+  // Room for all values, which differ in size.
+  Status ReserveIndexed(ByteView indices, uint64_t count, const TableValues& values) {
+    uint64_t all = 0;
+    for (uint64_t row = 0; row < rows_ && all <= most(); ++row) {
+      if (IsNull(row)) continue;
+      FB_ASSIGN_OR_RETURN(const uint64_t i, IndexAt(indices, row, count));
+      all += values.offsets[i + 1] - values.offsets[i];
+    }
+    if (all > most()) return TooMany(all);
+    out_.values.reserve(all);
     return {};
   }
 

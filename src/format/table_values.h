@@ -23,6 +23,7 @@ struct TableLayout {
   bool list = false;
   uint64_t entries = 0;           // values and nulls; of lists elements, about
   uint64_t uncompressed = 0;      // bytes, about
+  bool guessed = false;           // by what is stored: it may be several times as much
   std::vector<ByteRange> ranges;  // in the shard: what is read, in the order of decoding
   std::vector<TablePage> pages;   // of growing rows and offsets, in the one range; none: unknown
   std::vector<uint64_t> starts;   // rows from which on it can be read, from 0 on; none: only whole

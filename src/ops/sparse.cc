@@ -20,7 +20,7 @@ Status OrderSparse(uint64_t size, uint64_t value_size, std::vector<std::byte>* i
   std::vector<uint64_t> places(count);
   std::memcpy(places.data(), indices->data(), indices->size());
   for (const uint64_t place : places) {
-    if (place < size) continue;
+    if (place < size && place <= static_cast<uint64_t>(INT64_MAX)) continue;
     return Status(Code::kDataLoss, fmt::format("an index of {} in a sparse vector of {}",
                                                static_cast<int64_t>(place), size));
   }
