@@ -37,6 +37,9 @@ void Parse(const ops::Parser& parser, const std::vector<size_t>& sizes, ByteView
   }
   // Nothing of it depends on who wants the results.
   const std::vector<MutableBytes> nowhere(sizes.size());
+  size_t all = 0;
+  for (const auto& values : ragged) all += values.size();
+  FB_ASSERT(all <= parser.ragged_each() * input.size());
   const std::vector<std::vector<std::byte>> first = ragged;
   FB_ASSERT(parser.Parse(input, {nowhere, fields, ragged}).ok());
   FB_ASSERT(ragged == first);

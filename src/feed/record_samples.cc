@@ -14,7 +14,6 @@
 #include "feed/batch_layout.h"
 #include "feed/byte_arena.h"
 #include "feed/late_rows.h"
-#include "ops/dtype.h"
 
 namespace forebay::feed {
 namespace {
@@ -291,13 +290,11 @@ Status RecordSamples::Choose(const std::vector<std::string>& columns) {
 
 Status RecordSamples::SetArrays() {
   const std::vector<ops::OutputArray>& outputs = chain_->outputs();
-  uint64_t values = 0;
   for (const ops::OutputArray& output : outputs) {
     SampleArray array{
         .name = output.name, .dtype = output.dtype, .shape = output.shape, .bytes = output.bytes};
     if (output.late) {
       array.offsets = output.name + "_offsets";
-      values = std::max<uint64_t>(values, static_cast<uint64_t>(ops::BytesOf(output.dtype)));
       late_ = true;
     }
     if (output.raw_of >= 0) {
@@ -311,8 +308,8 @@ Status RecordSamples::SetArrays() {
     arrays_.push_back(std::move(array));
   }
   if (arrays_.empty()) return Bad("the ops leave no array");
-  // At worst a value of each byte; of a record with a picture the picture is most of it.
-  late_each_ = chain_->decodes_images() ? 1 : std::max<uint64_t>(values, 1);
+  // Of a record with a picture the picture is most of it.
+  late_each_ = chain_->decodes_images() ? 1 : std::max<uint64_t>(chain_->late_each(), 1);
   return {};
 }
 

@@ -181,6 +181,13 @@ class ProgramChain : public Chain {
   const std::vector<bool>& needed() const override { return program_->needed; }
   bool decodes_images() const override { return !program_->images.empty(); }
   const std::string& kept_as() const override { return program_->kept_as; }
+  uint64_t late_each() const override {
+    uint64_t most = 0;
+    for (const ParseStep& step : program_->parsers) {
+      most = std::max(most, step.parser->ragged_each());
+    }
+    return most;
+  }
   std::unique_ptr<Worker> MakeWorker() const override {
     return std::make_unique<ProgramWorker>(program_);
   }

@@ -80,6 +80,8 @@ class Chain {
   virtual bool decodes_images() const = 0;
   // What Worker::Keep does, in words: a signature of the value it makes.
   virtual const std::string& kept_as() const = 0;
+  // Late arrays take, all together, no more than so many bytes for each of the inputs'.
+  virtual uint64_t late_each() const = 0;
   virtual std::unique_ptr<Worker> MakeWorker() const = 0;
 };
 

@@ -106,6 +106,16 @@ class ExampleParser : public Parser {
  public:
   explicit ExampleParser(const ParseExampleOp& op);
   const std::vector<Parsed>& results() const override { return results_; }
+  // An integer may be one byte; indices come once for each vector that has them.
+  uint64_t ragged_each() const override {
+    uint64_t most = 0;
+    for (const Feature& feature : features_) {
+      if (!feature.ragged) continue;
+      const uint64_t each = feature.kind == Kind::kInts ? sizeof(int64_t) : 1;
+      most = std::max(most, each * (1 + feature.copies.size()));
+    }
+    return most;
+  }
   Status Parse(ByteView field, const ParserOut& out) const override;
 
  private:

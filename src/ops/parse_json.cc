@@ -126,6 +126,11 @@ class JsonParser : public Parser {
     }
   }
   const std::vector<Parsed>& results() const override { return results_; }
+  // "1," is two bytes; the same list may be wanted by several names.
+  uint64_t ragged_each() const override {
+    constexpr uint64_t kOfDigit = sizeof(int64_t) / 2;
+    return kOfDigit * static_cast<uint64_t>(std::ranges::count_if(fields_, &JsonField::ragged));
+  }
 
   Status Parse(ByteView field, const ParserOut& out) const override {
     if (field.size() > kDocumentMost) {

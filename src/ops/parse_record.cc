@@ -52,6 +52,16 @@ class RecordParser : public Parser {
     }
   }
   const std::vector<Parsed>& results() const override { return results_; }
+  // An int32 may be one byte; of a dense tensor it gets a place of 8 bytes beside it. A tensor may
+  // be wanted by several names.
+  uint64_t ragged_each() const override {
+    uint64_t all = 0;
+    for (const RecordFeature& feature : features_) {
+      if (feature.ragged) all += sizeof(int32_t);
+      if (feature.sparse) all += sizeof(int32_t) + sizeof(int64_t);
+    }
+    return all;
+  }
 
   Status Parse(ByteView field, const ParserOut& out) const override {
     format::SageMakerRecord record;

@@ -33,6 +33,8 @@ class Parser {
  public:
   virtual ~Parser() = default;
   virtual const std::vector<Parsed>& results() const = 0;
+  // Its ragged results take no more than so many bytes for each of the field's.
+  virtual uint64_t ragged_each() const { return 0; }
   // Errors: kDataLoss.
   virtual Status Parse(ByteView field, const ParserOut& out) const = 0;
 };

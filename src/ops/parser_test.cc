@@ -28,7 +28,12 @@ Result<Outcome> Parse(const Parser& parser, const std::string& field,
   std::vector<ByteView> fields(sizes.size());
   std::vector<std::vector<std::byte>> ragged(sizes.size(), {std::byte{1}});  // is to be replaced
   FB_RETURN_IF_ERROR(parser.Parse(bytes, {arrays, fields, ragged}));
-  for (const auto& values : ragged) outcome.ragged.emplace_back(AsText(values));
+  size_t all = 0;
+  for (size_t i = 0; i < ragged.size(); ++i) {
+    outcome.ragged.emplace_back(AsText(ragged[i]));
+    all += parser.results()[i].ragged ? ragged[i].size() : 0;
+  }
+  EXPECT_LE(all, parser.ragged_each() * field.size());
   for (const ByteView f : fields) outcome.fields.emplace_back(AsText(f));
   return outcome;
 }
@@ -342,6 +347,20 @@ TEST(Example, sparse_vectors_are_values_in_the_order_of_their_places) {
   EXPECT_NE(
       of({8}, {1}, {1}).status().ToString().find("'b': an index of 8 in a sparse vector of 8"),
       std::string::npos);
+}
+
+TEST(Record, takes_no_more_memory_than_it_says) {
+  const auto parser =
+      MakeRecordParser({"data",
+                        {{.key = "a", .dtype = "int32", .sparse = true},
+                         {.key = "a", .name = "b", .dtype = "int32", .ragged = true}}});
+  const std::string tensor = Field(1, std::string(1000, '\x01'));  // 1,000 numbers, packed
+  const auto outcome =
+      Parse(*parser, Field(1, Field(1, "a") + Field(2, Field(7, tensor))), {0, 0, 0});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(outcome->ragged[0].size(), 4000U);
+  EXPECT_EQ(outcome->ragged[1].size(), 8000U);
+  EXPECT_EQ(outcome->ragged[2], outcome->ragged[0]);
 }
 
 TEST(Record, bytes_of_another_count_than_one_are_refused) {
