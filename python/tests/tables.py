@@ -1,7 +1,14 @@
 """Tables of every type, and what a loader has to make of them: for the tests of each format."""
 
+import contextlib
+import os
+import subprocess
+
 import numpy as np
 import pyarrow as pa
+
+import forebay as fb
+from forebay.demo import processes, seaweed
 
 BYTES = "forebay_store_read_bytes_total"
 
@@ -102,3 +109,31 @@ def joined(tables):
 
 def valid(names):
     return [*names, *(f"{name}.valid" for name in names)]
+
+
+def check_in_a_bucket(folder, server_at, monkeypatch, kind, expected):
+    """What is in the folder, 270 rows in three files, from a real S3 server, shuffled, twice."""
+    names = ["int64", "text", "image", "vector"]
+    with contextlib.closing(seaweed.Server(server_at)) as server:
+        client = server.client()
+        assert client.request("PUT", "/tables")[0] == 200
+        client.close()
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key,
+            "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        options = {"endpoint_url": server.endpoint, "region": "us-east-1"}
+        copy = [processes.find_program("forebay", "FOREBAY_CLI"), "cp", "-r", f"{folder}/",
+                "s3://tables/raw/", "--endpoint-url", server.endpoint, "--region", "us-east-1"]  # fmt: skip
+        subprocess.run(copy, check=True, capture_output=True, timeout=120)
+        report = fb.index("s3://tables/raw/", storage_options=options)
+        assert (report["format"], report["records"]) == (kind, 270)
+        assert report["requests"] == 3 + 3  # heads that tell the format, and metadata of small files
+        records = fb.Records("s3://tables/raw/", columns=names, storage_options=options)
+        with fb.Loader(
+            records, batch_size=30, shuffle=fb.BlockShuffle(window=2), epochs=2, seed=5
+        ) as loader:
+            for _ in range(2):
+                seen = [sample for batch in loader for sample in check(batch, expected, names)]
+                assert sorted(seen) == list(range(270))

@@ -1,7 +1,6 @@
 """Rows of Arrow IPC files and streams, by pyarrow as the reference: every type, codec and layout, in
 any order, and never a wrong row from a damaged file."""
 
-import contextlib
 import datetime
 import decimal
 import io
@@ -14,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather
-from tables import BYTES, check, flat, joined, table, valid, value_of
+from tables import BYTES, check, check_in_a_bucket, flat, joined, table, valid, value_of
 
 import forebay as fb
-from forebay.demo import processes, seaweed
+from forebay.demo import processes
 
 CODECS = [None, "lz4", "zstd"]
 
@@ -661,31 +660,7 @@ def test_the_same_comes_from_a_bucket(tmp_path, monkeypatch):
     tables = [table(90, seed) for seed in range(3)]
     for number, one in enumerate(tables):
         save(folder / f"{number}.arrow", one, 40, stream=number == 1, codec=CODECS[number])
-    expected = joined(tables)
-    names = ["int64", "text", "image", "vector"]
-    with contextlib.closing(seaweed.Server(tmp_path / "server")) as server:
-        client = server.client()
-        assert client.request("PUT", "/tables")[0] == 200
-        client.close()
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key,
-            "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }.items():  # fmt: skip
-            monkeypatch.setenv(name, value)
-        options = {"endpoint_url": server.endpoint, "region": "us-east-1"}
-        copy = [processes.find_program("forebay", "FOREBAY_CLI"), "cp", "-r", f"{folder}/",
-                "s3://tables/raw/", "--endpoint-url", server.endpoint, "--region", "us-east-1"]  # fmt: skip
-        subprocess.run(copy, check=True, capture_output=True, timeout=120)
-        report = fb.index("s3://tables/raw/", storage_options=options)
-        assert (report["format"], report["records"]) == ("arrow", 270)
-        assert report["requests"] == 3 + 3  # heads that tell the format, and all of small files
-        records = fb.Records("s3://tables/raw/", columns=names, storage_options=options)
-        with fb.Loader(
-            records, batch_size=30, shuffle=fb.BlockShuffle(window=2), epochs=2, seed=5
-        ) as loader:
-            for _ in range(2):
-                seen = [sample for batch in loader for sample in check(batch, expected, names)]
-                assert sorted(seen) == list(range(270))
+    check_in_a_bucket(folder, tmp_path / "server", monkeypatch, "arrow", joined(tables))
 
 
 def test_a_mixture_of_arrow_and_parquet(tmp_path):

@@ -239,6 +239,9 @@ def test_a_shard_that_index_json_names_has_to_be_there(tmp_path, packed):
     forebay("index", tmp_path, "--shard", "1/2")
     ran = forebay("index", tmp_path, "--shard", "0/2", code=1)
     assert gone.name in ran.stderr
+    out = tmp_path.with_suffix(".out")
+    ran = forebay("pack", tmp_path, out, "--to", "tar", *["--unpack"] * packed, code=1)
+    assert gone.name in ran.stderr and not list(out.glob("*.tar"))
 
 
 def test_shards_with_and_without_compression_are_indexed_apart(tmp_path):

@@ -1,7 +1,6 @@
 """Rows of Parquet files, by pyarrow and DuckDB as references: every type, codec and encoding, in any
 order, and never a wrong row from a damaged file."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -10,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tables import BYTES, check, flat, joined, table, valid, value_of
+from tables import BYTES, check, check_in_a_bucket, flat, joined, table, valid, value_of
 
 import forebay as fb
-from forebay.demo import processes, seaweed
+from forebay.demo import processes
 
 def write(folder, tables, **options):
     for number, one in enumerate(tables):
@@ -378,31 +377,7 @@ def test_the_same_comes_from_a_bucket(tmp_path, monkeypatch):
     tables = [table(90, seed) for seed in range(3)]
     for number, one in enumerate(tables):
         pq.write_table(one, folder / f"{number}.parquet", row_group_size=40)
-    expected = joined(tables)
-    names = ["int64", "text", "image", "vector"]
-    with contextlib.closing(seaweed.Server(tmp_path / "server")) as server:
-        client = server.client()
-        assert client.request("PUT", "/tables")[0] == 200
-        client.close()
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key,
-            "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }.items():  # fmt: skip
-            monkeypatch.setenv(name, value)
-        options = {"endpoint_url": server.endpoint, "region": "us-east-1"}
-        copy = [processes.find_program("forebay", "FOREBAY_CLI"), "cp", "-r", f"{folder}/",
-                "s3://tables/raw/", "--endpoint-url", server.endpoint, "--region", "us-east-1"]  # fmt: skip
-        subprocess.run(copy, check=True, capture_output=True, timeout=120)
-        report = fb.index("s3://tables/raw/", storage_options=options)
-        assert (report["format"], report["records"]) == ("parquet", 270)
-        assert report["requests"] == 3 + 3  # heads that tell the format, and footers
-        records = fb.Records("s3://tables/raw/", columns=names, storage_options=options)
-        with fb.Loader(
-            records, batch_size=30, shuffle=fb.BlockShuffle(window=2), epochs=2, seed=5
-        ) as loader:
-            for _ in range(2):
-                seen = [sample for batch in loader for sample in check(batch, expected, names)]
-                assert sorted(seen) == list(range(270))
+    check_in_a_bucket(folder, tmp_path / "server", monkeypatch, "parquet", joined(tables))
 
 
 def test_a_mixture_of_tables_and_one_with_what_is_no_table(tmp_path):

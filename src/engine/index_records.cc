@@ -163,8 +163,11 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     format::Shard shard{.name = info.key.substr(job.prefix.size()), .size = info.size, .read = {}};
     shard.read = [&](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
     FB_ASSIGN_OR_RETURN(std::string format, FormatOfShard(shard));
-    FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
-    if (packed && format.empty()) {
+    bool packed = false;
+    if (format.empty()) {
+      FB_ASSIGN_OR_RETURN(packed, IsPackedShard(shard));
+    }
+    if (packed) {
       if (!compressed) {  // to look inside takes all of it: the others are like the first
         auto inside = CompressedFormatOfShard(shard);
         if (!inside.ok()) {

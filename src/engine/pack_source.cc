@@ -19,6 +19,7 @@
 #include "feed/table_samples.h"
 #include "format/table.h"
 #include "format/tar.h"
+#include "format/unpack.h"
 #include "store/pinned_object.h"
 
 namespace forebay::engine {
@@ -247,7 +248,7 @@ Result<std::unique_ptr<PackSource>> IndexedRecords(const IndexJob& job, const Pa
     format = UnpackedFormat(std::move(format));
     // Each holds a shard as it is stored, and what is in it.
     build.parallel = static_cast<uint32_t>(
-        std::clamp<uint64_t>(options.memory / (4 * kUnpackedMost), 1, build.parallel));
+        std::clamp<uint64_t>(options.memory / (4 * format::kUnpackedMost), 1, build.parallel));
   }
   catalog::RecordsReport built;
   auto bytes = catalog::BuildRecords(store::SyncStore(job.from), job.prefix, format, build, &built);

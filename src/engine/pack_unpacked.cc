@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/record_formats.h"
@@ -17,23 +16,8 @@ using format::OnRecord;
 using format::ScanReport;
 using format::Shard;
 
-constexpr uint64_t kPiece = 8ULL << 20;
 constexpr uint64_t kHead = 1024;
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
-
-Result<std::vector<std::byte>> ReadAll(const Shard& shard) {
-  if (shard.size > kUnpackedMost) {
-    return format::AboveLimit({shard.name, 0}, "the size of a compressed shard", shard.size,
-                              kUnpackedMost);
-  }
-  std::vector<std::byte> bytes(shard.size);
-  for (uint64_t at = 0; at < bytes.size();) {
-    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPiece);
-    FB_RETURN_IF_ERROR(shard.read({at, end}, MutableBytes(bytes).subspan(at, end - at)));
-    at = end;
-  }
-  return bytes;
-}
 
 // "a.jsonl.zst" -> "a.jsonl": what it would be called.
 std::string NameWithin(const std::string& name) {
@@ -44,13 +28,9 @@ std::string NameWithin(const std::string& name) {
 }
 
 // What is in it, as a shard that reads from `bytes`.
-Shard Within(const Shard& shard, const std::vector<std::byte>& bytes) {
-  Shard inner{
-      .name = NameWithin(shard.name), .size = bytes.size(), .read = {}, .beside = shard.beside};
-  inner.read = [&bytes](ByteRange range, MutableBytes into) {
-    if (!range.empty()) std::memcpy(into.data(), bytes.data() + range.offset, range.size());
-    return Status();
-  };
+Shard Within(const Shard& shard, ByteView bytes) {
+  Shard inner = format::InMemory(NameWithin(shard.name), bytes);
+  inner.beside = shard.beside;
   return inner;
 }
 
@@ -60,8 +40,8 @@ Status ScanWithin(const catalog::RecordFormat& inner, const Shard& shard, const 
   if (!packed) return inner.scan(shard, on_record, report);
   std::vector<std::byte> bytes;
   {
-    FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, ReadAll(shard));
-    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(all, kUnpackedMost, {shard.name, 0}));
+    FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, format::ReadStored(shard));
+    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(all, format::kUnpackedMost, {shard.name, 0}));
   }
   const Shard within = Within(shard, bytes);
   if (inner.is_shard) {
@@ -84,8 +64,10 @@ Result<bool> IsPackedShard(const Shard& shard) {
 }
 
 catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner) {
-  catalog::RecordFormat outer{
-      .name = inner.name, .options = inner.options, .companion = inner.companion};
+  catalog::RecordFormat outer{.name = inner.name,
+                              .options = inner.options,
+                              .companion = inner.companion,
+                              .named = inner.named};
   const auto kept = std::make_shared<const catalog::RecordFormat>(std::move(inner));
   outer.is_shard = [kept](const Shard& shard) -> Result<bool> {
     FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
@@ -101,9 +83,9 @@ catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner) {
 Result<std::string> FormatWithin(const Shard& shard) {
   FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
   if (!packed) return FormatOfShard(shard);
-  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, ReadAll(shard));
+  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> all, format::ReadStored(shard));
   FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                      format::Unpack(all, kUnpackedMost, {shard.name, 0}));
+                      format::Unpack(all, format::kUnpackedMost, {shard.name, 0}));
   return FormatOfShard(Within(shard, bytes));
 }
 
@@ -119,9 +101,9 @@ Result<std::shared_ptr<const std::vector<std::byte>>> ReadUnpacked(
   store::PinnedObject reader(store, std::move(info), store::Priority::kBulk, kRangeTimeout);
   Shard shard{.name = entry.key, .size = reader.info().size, .read = {}};
   shard.read = [&reader](ByteRange range, MutableBytes into) { return reader.Read(range, into); };
-  FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, ReadAll(shard));
+  FB_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, format::ReadStored(shard));
   if (format::IsPacked(bytes)) {
-    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(bytes, kUnpackedMost, {shard.name, 0}));
+    FB_ASSIGN_OR_RETURN(bytes, format::Unpack(bytes, format::kUnpackedMost, {shard.name, 0}));
   }
   if (bytes.size() != entry.size) {
     return format::Damaged({shard.name, 0}, fmt::format("{} unpacked bytes", entry.size),

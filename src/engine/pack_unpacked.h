@@ -11,9 +11,6 @@
 
 namespace forebay::engine {
 
-// No shard unpacks to more than this.
-inline constexpr uint64_t kUnpackedMost = uint64_t{1} << 30;
-
 // As `inner`, of what is in compressed shards; those that are not compressed are taken as they are.
 catalog::RecordFormat UnpackedFormat(catalog::RecordFormat inner);
 // The format of what is in a shard, by its content; "": none that is known.

@@ -16,7 +16,6 @@ namespace forebay::format {
 namespace {
 
 constexpr uint64_t kPackedVersion = 1;
-constexpr uint64_t kPiece = 8ULL << 20;
 
 struct Named {
   std::string_view name;
@@ -46,29 +45,6 @@ Status ScanInside(CompressedRows rows, const Shard& shard, const OnRecord& on_re
       return ScanCsv(shard, csv, on_record, report);
   }
   return Status(Code::kInternal, "rows of no kind");
-}
-
-Result<std::vector<std::byte>> ReadAll(const Shard& shard) {
-  if (shard.size > kCompressedMost) {
-    return AboveLimit({shard.name, 0}, "the size of a compressed shard", shard.size,
-                      kCompressedMost);
-  }
-  std::vector<std::byte> bytes(shard.size);
-  for (uint64_t at = 0; at < bytes.size();) {
-    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPiece);
-    FB_RETURN_IF_ERROR(shard.read({at, end}, MutableBytes(bytes).subspan(at, end - at)));
-    at = end;
-  }
-  return bytes;
-}
-
-Shard InMemory(std::string name, ByteView bytes) {
-  Shard shard{.name = std::move(name), .size = bytes.size(), .read = {}};
-  shard.read = [bytes](ByteRange range, MutableBytes into) {
-    if (!range.empty()) std::memcpy(into.data(), bytes.data() + range.offset, range.size());
-    return Status();
-  };
-  return shard;
 }
 
 // What all rows of a shard have in common, and how much each column has.
@@ -192,8 +168,8 @@ Result<CompressedShard> UnpackCompressedShard(CompressedRows rows, std::string_v
   }
   CompressedShard shard;
   CompressedChunk common{.rows = rows};
-  shard.rows = in.Varint(kCompressedMost);
-  common.unpacked = in.Varint(kCompressedMost);
+  shard.rows = in.Varint(kUnpackedMost);
+  common.unpacked = in.Varint(kUnpackedMost);
   common.crc32c = static_cast<uint32_t>(in.Varint(UINT32_MAX));
   shard.chunks.resize(in.Count(), common);
   bool right = shard.chunks.size() == fields.size();
@@ -204,7 +180,7 @@ Result<CompressedShard> UnpackCompressedShard(CompressedRows rows, std::string_v
     chunk.bytes = in.Varint(common.unpacked);
     if (right) chunk.range = fields[i];
     const auto all = Total(shard.rows, chunk.value_bytes);
-    right = right && chunk.range == fields[0] && chunk.range.size() <= kCompressedMost &&
+    right = right && chunk.range == fields[0] && chunk.range.size() <= kUnpackedMost &&
             (chunk.value_bytes == 0 || all == chunk.bytes);
   }
   if (right && in.done()) return shard;
@@ -220,14 +196,14 @@ TableLayout LayoutOf(const CompressedChunk& chunk, uint64_t rows) {
 
 Status ScanCompressed(CompressedRows rows, const Shard& shard, const ScanRows& scan,
                       const OnRecord& on_record, ScanReport* report) {
-  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, ReadAll(shard));
+  FB_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, ReadStored(shard));
   report->bytes_read += stored.size();
   if (!IsPacked(stored)) {
     return Refused({shard.name, 0},
                    "a shard that is not compressed, among others that are: index the two apart");
   }
   FB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                      Unpack(stored, kCompressedMost, {shard.name, 0}));
+                      Unpack(stored, kUnpackedMost, {shard.name, 0}));
   Columns columns(shard.name);
   ScanReport inside;
   FB_RETURN_IF_ERROR(scan(

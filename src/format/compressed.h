@@ -48,8 +48,6 @@ Result<CompressedShard> UnpackCompressedShard(CompressedRows rows, std::string_v
                                               const std::vector<ByteRange>& fields);
 TableLayout LayoutOf(const CompressedChunk& chunk, uint64_t rows);
 
-inline constexpr uint64_t kCompressedMost = uint64_t{1} << 30;  // of a shard, stored and unpacked
-
 // Reads and unpacks a shard, and finds its rows by `scan`: one record for all of them, whose fields
 // are the columns and whose key is PackCompressedShard's. Errors: those of Unpack and of `scan`;
 // kUnimplemented: it is not compressed; kDataLoss: rows of different columns or types.

@@ -5,7 +5,9 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "format/foreign.h"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr uint64_t kFreely = uint64_t{64} << 20;  // of whatever ratio
 constexpr uint64_t kRatio = 1000;
 constexpr uint64_t kStep = uint64_t{1} << 20;
+constexpr uint64_t kPiece = 8ULL << 20;
 constexpr int kWindowLog = 27;  // 128 MiB, what decoders accept unless told otherwise
 
 // What grows as bytes come, up to a limit.
@@ -120,6 +123,28 @@ Result<std::vector<std::byte>> Unpack(ByteView packed, uint64_t most, const Plac
   const bool zstd = ForeignKind(packed) == Foreign::kZstd;
   FB_RETURN_IF_ERROR(zstd ? Decompress(packed, out, place) : Inflate(packed, out, place));
   return out.Take();
+}
+
+Result<std::vector<std::byte>> ReadStored(const Shard& shard) {
+  if (shard.size > kUnpackedMost) {
+    return AboveLimit({shard.name, 0}, "the size of a compressed shard", shard.size, kUnpackedMost);
+  }
+  std::vector<std::byte> bytes(shard.size);
+  for (uint64_t at = 0; at < bytes.size();) {
+    const uint64_t end = std::min<uint64_t>(bytes.size(), at + kPiece);
+    FB_RETURN_IF_ERROR(shard.read({at, end}, MutableBytes(bytes).subspan(at, end - at)));
+    at = end;
+  }
+  return bytes;
+}
+
+Shard InMemory(std::string name, ByteView bytes) {
+  Shard shard{.name = std::move(name), .size = bytes.size(), .read = {}};
+  shard.read = [bytes](ByteRange range, MutableBytes into) {
+    if (!range.empty()) std::memcpy(into.data(), bytes.data() + range.offset, range.size());
+    return Status();
+  };
+  return shard;
 }
 
 }  // namespace forebay::format
