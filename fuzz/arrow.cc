@@ -46,28 +46,14 @@ bool IsIn(ByteView input, const format::ArrowChunk& chunk) {
 
 // Where there is no Arrow, what is compressed by LZ4 is refused.
 void Arrow(ByteView input) {
-  format::ScanReport report;
-  uint64_t before = 0;
-  const auto take = [&](const format::FoundRecord& record) -> Status {
-    FB_ASSERT(before <= record.range.offset && record.range.offset <= record.range.end &&
-              record.range.end <= input.size());
-    before = record.range.end;
-    std::vector<ByteRange> ranges;
-    for (const format::FoundField& field : record.fields) {
-      FB_ASSERT(record.range.Contains(field.range) && field.range.offset <= field.range.end);
-      ranges.push_back(field.range);
-    }
-    const auto batch = format::UnpackArrowBatch(record.key, ranges);
+  CheckScan(input, Scanned::kTables, &format::ScanArrow, [&](const format::FoundRecord& record) {
+    const auto batch = format::UnpackArrowBatch(record.key, RangesOf(record));
     FB_ASSERT(batch.ok());
     for (const format::ArrowChunk& chunk : batch->chunks) {
       FB_ASSERT(IsIn(input, chunk));
       if (batch->rows <= kRowsMost) DecodeParts(input, chunk);
     }
-    return {};
-  };
-  const Status status = format::ScanArrow(ShardOf(input), take, &report);
-  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
-            status.code() == Code::kUnimplemented);
+  });
   (void)format::IsArrowStream(input, input.size());
 }
 

@@ -1,9 +1,7 @@
-#include <cstring>
-
+#include "format/compressed.h"
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "format/compressed.h"
-#include "format/unpack.h"
+#include "fuzz/shards.h"
 #include "fuzz/targets.h"
 
 namespace forebay::fuzz {
@@ -14,20 +12,6 @@ using format::CompressedRows;
 constexpr CompressedRows kKinds[] = {CompressedRows::kMds, CompressedRows::kJsonLines,
                                      CompressedRows::kCsv, CompressedRows::kCsvNoHeader,
                                      CompressedRows::kLibsvm};
-
-void CheckValues(const format::TableValues& values, const format::CompressedChunk& chunk,
-                 uint64_t rows) {
-  FB_ASSERT(values.rows == rows && values.valid.empty());
-  FB_ASSERT(values.values.size() == chunk.bytes);
-  if (chunk.value_bytes > 0) {
-    FB_ASSERT(values.offsets.empty() && chunk.bytes == rows * chunk.value_bytes);
-    return;
-  }
-  FB_ASSERT(values.offsets.size() == rows + 1 && values.offsets[rows] == chunk.bytes);
-  for (uint64_t row = 0; row < rows; ++row) {
-    FB_ASSERT(values.offsets[row] <= values.offsets[row + 1]);
-  }
-}
 
 }  // namespace
 
@@ -55,7 +39,10 @@ void Compressed(ByteView input) {
       out.push_back(&values[i]);
     }
     if (!format::DecodeCompressed(chunks, said->rows, shard, {}, out).ok()) continue;
-    for (size_t i = 0; i < fields; ++i) CheckValues(values[i], *chunks[i], said->rows);
+    for (size_t i = 0; i < fields; ++i) {
+      CheckValues(values[i], chunks[i]->value_bytes, said->rows);
+      FB_ASSERT(values[i].values.size() == chunks[i]->bytes);
+    }
   }
 }
 

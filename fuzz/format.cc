@@ -21,28 +21,9 @@
 namespace forebay::fuzz {
 namespace {
 
-// Runs a scan and checks what every scan owes: records in order, their fields within them.
 template <class Scan>
 void Check(ByteView input, const Scan& scan) {
-  format::ScanReport report;
-  uint64_t records = 0;
-  uint64_t before = 0;
-  const Status status = scan(
-      ShardOf(input),
-      [&](format::FoundRecord record) -> Status {
-        FB_ASSERT(before <= record.range.offset && record.range.offset <= record.range.end &&
-                  record.range.end <= input.size());
-        before = record.range.offset;
-        ++records;
-        for (const format::FoundField& field : record.fields) {
-          FB_ASSERT(record.range.Contains(field.range) && field.range.offset <= field.range.end);
-        }
-        return {};
-      },
-      &report);
-  FB_ASSERT(report.records >= records);  // of tables rows
-  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
-            status.code() == Code::kUnimplemented);
+  CheckScan(input, Scanned::kRecords, scan, [](const format::FoundRecord&) {});
 }
 
 }  // namespace
@@ -228,7 +209,7 @@ void TakeColumn(ByteView file, const format::BetonChunk& chunk, uint64_t rows) {
     }
     format::TableValues values;
     FB_ASSERT(format::DecodeBeton(chunk, first, end - first, read, &values).ok());
-    FB_ASSERT(values.rows == end - first);
+    CheckValues(values, chunk.value_bytes, end - first);
   }
 }
 
@@ -238,18 +219,12 @@ void Beton(ByteView input) {
   Check(input, &format::ScanBeton);
   (void)format::OpenBetonImage(input);
   // What a scan finds of the table can be taken from the file.
-  Check(input, [&](const format::Shard& shard, const format::OnRecord& on_record,
-                   format::ScanReport* report) {
-    const auto take = [&](const format::FoundRecord& record) {
-      std::vector<ByteRange> fields;
-      for (const format::FoundField& field : record.fields) fields.push_back(field.range);
-      const auto group = format::UnpackBetonGroup(record.key, fields);
-      FB_ASSERT(group.ok());
-      for (const format::BetonChunk& chunk : group->chunks) TakeColumn(input, chunk, group->rows);
-      return on_record(record);
-    };
-    return format::ScanBetonTable(shard, take, report);
-  });
+  CheckScan(input, Scanned::kTablesAmongOneAnother, &format::ScanBetonTable,
+            [&](const format::FoundRecord& record) {
+              const auto group = format::UnpackBetonGroup(record.key, RangesOf(record));
+              FB_ASSERT(group.ok());
+              for (const auto& chunk : group->chunks) TakeColumn(input, chunk, group->rows);
+            });
   const std::vector<ByteRange> ranges(2, {0, input.size()});
   const auto said = format::UnpackBetonGroup(AsText(input), ranges);
   if (!said.ok()) return;

@@ -9,9 +9,7 @@ namespace {
 
 void DecodeAll(ByteView input, const format::FoundRecord& record) {
   constexpr uint64_t kRowsMost = 1 << 16;
-  std::vector<ByteRange> ranges;
-  for (const format::FoundField& field : record.fields) ranges.push_back(field.range);
-  const auto group = format::UnpackParquetGroup(record.key, ranges);
+  const auto group = format::UnpackParquetGroup(record.key, RangesOf(record));
   FB_ASSERT(group.ok());
   if (group->rows > kRowsMost) return;
   for (const format::ParquetChunk& chunk : group->chunks) {
@@ -28,21 +26,8 @@ void DecodeAll(ByteView input, const format::FoundRecord& record) {
 
 // Where there is no Arrow, every file is refused, and the test is of that.
 void Parquet(ByteView input) {
-  format::ScanReport report;
-  uint64_t before = 0;
-  const auto take = [&](const format::FoundRecord& record) -> Status {
-    FB_ASSERT(before <= record.range.offset && record.range.offset <= record.range.end &&
-              record.range.end <= input.size());
-    before = record.range.end;
-    for (const format::FoundField& field : record.fields) {
-      FB_ASSERT(record.range.Contains(field.range) && field.range.offset <= field.range.end);
-    }
-    DecodeAll(input, record);
-    return {};
-  };
-  const Status status = format::ScanParquet(ShardOf(input), take, &report);
-  FB_ASSERT(status.ok() || status.code() == Code::kDataLoss ||
-            status.code() == Code::kUnimplemented);
+  CheckScan(input, Scanned::kTables, &format::ScanParquet,
+            [&](const format::FoundRecord& record) { DecodeAll(input, record); });
 }
 
 void ParquetPages(ByteView input) {

@@ -76,12 +76,10 @@ TEST(Beton, gives_its_samples) {
 // A file of which the samples are a table.
 TEST(Beton, samples_are_a_group_of_rows) {
   const std::string bytes = Beton();
-  const Scanned scanned =
-      RunScan(bytes, [](const Shard& shard, const OnRecord& on, ScanReport* report) {
-        return ScanBetonTable(shard, on, report);
-      });
+  const Scanned scanned = RunScan(bytes, &ScanBetonTable, /*of_tables=*/true);
   ASSERT_TRUE(scanned.status.ok()) << scanned.status.ToString();
   ASSERT_EQ(scanned.records.size(), 1U);
+  EXPECT_EQ(scanned.report.records, 2U);
   const FoundRecord& record = scanned.records[0];
   std::vector<ByteRange> fields;
   for (const FoundField& field : record.fields) fields.push_back(field.range);
