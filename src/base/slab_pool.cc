@@ -16,9 +16,9 @@ constexpr size_t kSlabsPerRegion = 32;  // a large page
 constexpr size_t kRegionBytes = kSlabsPerRegion * kSlabBytes;
 constexpr std::align_val_t kPage{kRegionBytes};
 
-const std::byte* RegionOf(const std::byte* slab) {
-  return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(slab) / kRegionBytes *
-                                            kRegionBytes);
+// The number of the region that it lies in.
+uintptr_t RegionOf(const std::byte* slab) {
+  return reinterpret_cast<uintptr_t>(slab) / kRegionBytes;
 }
 }  // namespace
 
@@ -138,12 +138,12 @@ uint64_t SlabPool::Trim(uint64_t bytes) {
 
 // Those no slab of which is in use.
 uint64_t SlabPool::TrimRegions(uint64_t bytes) {
-  std::unordered_map<const std::byte*, size_t> free;  // slabs of each region, and of them with
-  std::unordered_map<const std::byte*, size_t> held;  // memory
+  std::unordered_map<uintptr_t, size_t> free;  // slabs of each region, and of them with
+  std::unordered_map<uintptr_t, size_t> held;  // memory
   for (const std::byte* slab : free_) ++free[RegionOf(slab)], ++held[RegionOf(slab)];
   for (const std::byte* slab : bare_) ++free[RegionOf(slab)];
   uint64_t done = 0;
-  std::unordered_set<const std::byte*> gone;
+  std::unordered_set<uintptr_t> gone;
   for (const auto& [region, slabs] : free) {
     if (done >= bytes) break;
     if (slabs < kSlabsPerRegion) continue;
@@ -155,7 +155,7 @@ uint64_t SlabPool::TrimRegions(uint64_t bytes) {
   std::erase_if(free_, is_gone);
   std::erase_if(bare_, is_gone);
   std::erase_if(regions_, [&](std::byte* region) {
-    if (!gone.contains(region)) return false;
+    if (!is_gone(region)) return false;
     (void)::madvise(region, kRegionBytes, MADV_DONTNEED);  // the allocator may keep what it gets
     ::operator delete[](region, kPage);
     return true;
