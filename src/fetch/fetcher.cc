@@ -209,9 +209,30 @@ class Fetcher::Operation : public TierSink {
 
   void EndIfOver() {
     if (!running_ || ticket_ != 0 || waiting_ > 0) return;
+    if (GivenUpByOthers() && AskAgain()) return;
     running_ = false;
     --owner_.running_;
     owner_.sink_->OnFetchDone(tag_, status_);  // may destroy this
+  }
+
+  // Who fetched what this one waited for was cancelled, for a reason of its own: that is no
+  // failure.
+  bool GivenUpByOthers() const {
+    return status_.code() == Code::kCancelled && !cancelled_ && !unclaimed_.empty();
+  }
+
+  // False: everything is there by now.
+  bool AskAgain() {
+    status_ = {};
+    level_ = 0;
+    Claim();
+    for (size_t i = 0; i < missing_bytes_.size(); ++i) {
+      if (missing_bytes_[i] > 0 || told_[i]) continue;
+      told_[i] = true;
+      owner_.sink_->OnExtent(tag_, i);
+    }
+    if (!missing_.empty()) AskTier();
+    return ticket_ != 0 || waiting_ > 0;
   }
 
   void PushPieces(size_t index) {
