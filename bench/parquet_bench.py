@@ -9,7 +9,7 @@ Everything runs in this process, the files come from the page cache, and each fi
 hand with pyarrow is measured twice: as thorough (8 row groups are read, joined and permuted), and
 with the rows of each row group permuted alone. petastorm needs a pyarrow of its own, and so a
 Python of its own: python3 -m venv build/petastorm, and there
-pip install petastorm 'pyarrow<16' 'numpy<2' torch
+pip install petastorm 'pyarrow<15' 'numpy<2' torch
 """
 
 import argparse

@@ -114,7 +114,12 @@ class FileFields : public RecordFields {
                 std::span<const MutableBytes> places, std::span<ByteView> fields) override {
       if (needed_[kBytes]) {
         const MutableBytes into = places.empty() ? MutableBytes() : places[kBytes];
-        FB_ASSIGN_OR_RETURN(fields[kBytes], bytes.Contiguous(record.range, into, scratch_));
+        if (into.empty() || into.size() != record.range.size()) {
+          FB_ASSIGN_OR_RETURN(fields[kBytes], bytes.Contiguous(record.range, scratch_));
+        } else {
+          FB_RETURN_IF_ERROR(bytes.CopyTo(record.range, into, nullptr));
+          fields[kBytes] = into;
+        }
       }
       if (needed_[kLabel]) {
         FB_ASSIGN_OR_RETURN(label_, owner_.LabelOf(record.shard));

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/assert.h"
@@ -36,11 +35,10 @@ struct Wanted {
 // The field, what is around it taken off.
 using Unframe = Result<ByteView> (*)(const Wanted& wanted);
 
-Status CheckSum(const Wanted& wanted, ByteView range) {
+// `found` is the checksum of its range.
+Status CheckSum(const Wanted& wanted, uint32_t found) {
   const catalog::RecordField& field = wanted.field;
-  if (!field.crc32c) return {};
-  const uint32_t found = Crc32c(range);
-  if (found == *field.crc32c) return {};
+  if (!field.crc32c || found == *field.crc32c) return {};
   return Status(Code::kDataLoss,
                 fmt::format("'{}' has CRC-32C {:08x}, {:08x} when it was indexed", wanted.name,
                             found, *field.crc32c),
@@ -48,47 +46,46 @@ Status CheckSum(const Wanted& wanted, ByteView range) {
                  .end = static_cast<int64_t>(field.range.end)});
 }
 
-Result<ByteView> AsItIs(const Wanted& wanted) {
-  FB_ASSIGN_OR_RETURN(const ByteView range, wanted.bytes.Contiguous(wanted.field.range, wanted.into,
-                                                                    wanted.scratch.fetched));
-  FB_RETURN_IF_ERROR(CheckSum(wanted, range));
+// Not copied, but for scratch where it lies in several slabs.
+Result<ByteView> WhereItLies(const Wanted& wanted) {
+  FB_ASSIGN_OR_RETURN(const ByteView range,
+                      wanted.bytes.Contiguous(wanted.field.range, wanted.scratch.fetched));
+  if (wanted.field.crc32c) FB_RETURN_IF_ERROR(CheckSum(wanted, Crc32c(range)));
   return range;
 }
 
-// With the frame, into scratch where it lies in several slabs.
-Result<ByteView> Framed(const Wanted& wanted) {
-  FB_ASSIGN_OR_RETURN(const ByteView range,
-                      wanted.bytes.Contiguous(wanted.field.range, {}, wanted.scratch.fetched));
-  FB_RETURN_IF_ERROR(CheckSum(wanted, range));
-  return range;
+Result<ByteView> AsItIs(const Wanted& wanted) {
+  const catalog::RecordField& field = wanted.field;
+  if (wanted.into.empty() || wanted.into.size() != field.range.size()) return WhereItLies(wanted);
+  uint32_t crc = 0;
+  FB_RETURN_IF_ERROR(wanted.bytes.CopyTo(field.range, wanted.into, field.crc32c ? &crc : nullptr));
+  FB_RETURN_IF_ERROR(CheckSum(wanted, crc));
+  return ByteView(wanted.into);
 }
 
 Result<ByteView> OfTfRecord(const Wanted& wanted) {
   const ByteRange range = wanted.field.range;
   const format::Place place{.shard = "", .offset = range.offset};
-  const bool in_parts = range.size() > kSlabBytes && wanted.into.size() == wanted.field.bytes &&
+  const bool in_parts = !wanted.into.empty() && wanted.into.size() == wanted.field.bytes &&
                         range.size() == wanted.field.bytes + format::kTfRecordFraming;
   if (!in_parts) {
-    FB_ASSIGN_OR_RETURN(const ByteView frame, Framed(wanted));
+    FB_ASSIGN_OR_RETURN(const ByteView frame, WhereItLies(wanted));
     return format::OpenTfRecord(frame, place);
   }
-  // The data go straight to their place, and are checked there.
   const ByteRange data{range.offset + format::kTfRecordHead, range.end - format::kTfRecordTail};
-  std::array<std::byte, format::kTfRecordHead> head;
-  FB_ASSIGN_OR_RETURN(const ByteView begin, wanted.bytes.Contiguous({range.offset, data.offset},
-                                                                    head, wanted.scratch.fetched));
-  std::ranges::copy(begin, head.begin());
-  FB_ASSIGN_OR_RETURN(const ByteView middle,
-                      wanted.bytes.Contiguous(data, wanted.into, wanted.scratch.fetched));
-  FB_ASSIGN_OR_RETURN(const ByteView end,
-                      wanted.bytes.Contiguous({data.end, range.end}, {}, wanted.scratch.joined));
-  FB_RETURN_IF_ERROR(format::CheckTfRecord(head, middle, end, place));
-  return middle;
+  FB_ASSIGN_OR_RETURN(const ByteView head,
+                      wanted.bytes.Contiguous({range.offset, data.offset}, wanted.scratch.fetched));
+  uint32_t crc = 0;
+  FB_RETURN_IF_ERROR(wanted.bytes.CopyTo(data, wanted.into, &crc));
+  FB_ASSIGN_OR_RETURN(const ByteView tail,
+                      wanted.bytes.Contiguous({data.end, range.end}, wanted.scratch.joined));
+  FB_RETURN_IF_ERROR(format::CheckTfRecord(head, {data.size(), crc}, tail, place));
+  return ByteView(wanted.into);
 }
 
 // A compressed array of an .npz.
 Result<ByteView> OfNpz(const Wanted& wanted) {
-  FB_ASSIGN_OR_RETURN(const ByteView member, Framed(wanted));
+  FB_ASSIGN_OR_RETURN(const ByteView member, WhereItLies(wanted));
   return format::OpenZipMember(member, wanted.field.bytes, &wanted.scratch.joined,
                                {.shard = "", .offset = wanted.field.range.offset});
 }
@@ -98,7 +95,7 @@ template <format::RecordIoOptions::Multipart multipart>
 Result<ByteView> OfRecordIo(const Wanted& wanted) {
   if (wanted.field.range != wanted.record.range) return AsItIs(wanted);
   const format::Place place{.shard = "", .offset = wanted.record.range.offset};
-  FB_ASSIGN_OR_RETURN(const ByteView frame, Framed(wanted));
+  FB_ASSIGN_OR_RETURN(const ByteView frame, WhereItLies(wanted));
   FB_ASSIGN_OR_RETURN(const ByteView payload,
                       format::OpenRecordIo(frame, multipart, &wanted.scratch.joined, place));
   if (wanted.name == "data") return payload;
@@ -215,7 +212,7 @@ class PackedFields : public RecordFields {
       Append(record.fields.size());
       for (const catalog::RecordField& piece : record.fields) Append(piece.bytes / item_);
       for (const catalog::RecordField& piece : record.fields) {
-        FB_ASSIGN_OR_RETURN(const ByteView tokens, bytes.Contiguous(piece.range, {}, scratch_));
+        FB_ASSIGN_OR_RETURN(const ByteView tokens, bytes.Contiguous(piece.range, scratch_));
         row_.insert(row_.end(), tokens.begin(), tokens.end());
       }
       fields[0] = row_;

@@ -18,10 +18,12 @@ namespace forebay::feed {
 class FetchedBytes {
  public:
   virtual ~FetchedBytes() = default;
-  // `range` as one span: where it lies, or copied to `into`, where that has its size, or to
-  // `scratch`, valid until the next call with the same one. Errors: kDataLoss (it was not fetched).
-  virtual Result<ByteView> Contiguous(ByteRange range, MutableBytes into,
-                                      std::vector<std::byte>& scratch) const = 0;
+  // `range` as one span: where it lies, or copied to `scratch`, valid until the next call with the
+  // same one. Errors: kDataLoss (it was not fetched).
+  virtual Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const = 0;
+  // `range` copied to where it ends up, which has its size; sets `crc32c`, unless null, to its
+  // checksum: a place that is large is not read again for that. Errors: kDataLoss, as above.
+  virtual Status CopyTo(ByteRange range, MutableBytes into, uint32_t* crc32c) const = 0;
 };
 
 // Takes records apart. One per decode worker: keeps scratch.

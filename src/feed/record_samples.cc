@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/stream_copy.h"
 #include "feed/batch_layout.h"
 #include "feed/byte_arena.h"
 #include "feed/late_rows.h"
@@ -124,26 +125,44 @@ class RecordSamples::Decoder : public SampleDecoder {
   class Fetched : public FetchedBytes {
    public:
     Fetched(const UnitBytes& bytes, uint32_t shard) : bytes_(bytes), shard_(shard) {}
-    Result<ByteView> Contiguous(ByteRange range, MutableBytes into,
-                                std::vector<std::byte>& scratch) const override {
+    Result<ByteView> Contiguous(ByteRange range, std::vector<std::byte>& scratch) const override {
+      if (range.empty()) return ByteView();
+      FB_ASSIGN_OR_RETURN(const Place place, Find(range));
+      return place.buffer->Contiguous(place.offset, range.size(), scratch);
+    }
+
+    Status CopyTo(ByteRange range, MutableBytes into, uint32_t* crc32c) const override {
+      if (crc32c != nullptr) *crc32c = 0;
+      if (range.empty()) return {};
+      FB_ASSIGN_OR_RETURN(const Place place, Find(range));
+      std::byte* to = into.data();
+      for (const ByteView piece : place.buffer->Pieces(place.offset, range.size())) {
+        if (crc32c != nullptr) {
+          *crc32c = StreamCopyCrc32c(*crc32c, piece, to);
+        } else {
+          StreamCopy(piece, to);
+        }
+        to += piece.size();
+      }
+      return {};
+    }
+
+   private:
+    struct Place {
+      const SlabBuffer* buffer = nullptr;
+      uint64_t offset = 0;
+    };
+    Result<Place> Find(ByteRange range) const {
       for (size_t i = 0; i < bytes_.extents.size(); ++i) {
         const Extent& extent = bytes_.extents[i];
         if (extent.object != shard_ || !extent.range.Contains(range)) continue;
-        const uint64_t first = range.offset - extent.range.offset;
-        const bool whole = first / kSlabBytes == (first + range.size() - 1) / kSlabBytes;
-        if (whole || range.empty() || into.size() != range.size()) {
-          return bytes_.buffers[i]->Contiguous(first, range.size(), scratch);
-        }
-        bytes_.buffers[i]->CopyOut(first, into);
-        return ByteView(into);
+        return Place{bytes_.buffers[i].get(), range.offset - extent.range.offset};
       }
-      if (range.empty()) return ByteView();
       return Status(
           Code::kDataLoss, "bytes of the record were not fetched",
           {.offset = static_cast<int64_t>(range.offset), .end = static_cast<int64_t>(range.end)});
     }
 
-   private:
     const UnitBytes& bytes_;
     uint32_t shard_;
   };

@@ -41,21 +41,21 @@ Result<ByteView> OpenTfRecord(ByteView frame, const Place& place) {
     return Truncated(place, "a record's frame", kTfRecordFraming, frame.size());
   }
   const ByteView data = frame.subspan(kTfRecordHead, frame.size() - kTfRecordFraming);
-  FB_RETURN_IF_ERROR(CheckTfRecord(frame.first(kTfRecordHead), data,
+  FB_RETURN_IF_ERROR(CheckTfRecord(frame.first(kTfRecordHead), {data.size(), Crc32c(data)},
                                    frame.subspan(kTfRecordHead + data.size()), place));
   return data;
 }
 
-Status CheckTfRecord(ByteView head, ByteView data, ByteView tail, const Place& place) {
+Status CheckTfRecord(ByteView head, const TfRecordData& data, ByteView tail, const Place& place) {
   FB_RETURN_IF_ERROR(CheckLength(head, place));
   const auto length = Load<uint64_t>(head);
-  if (length != data.size()) {
-    return Damaged(place, fmt::format("a record of {} bytes", data.size()),
+  if (length != data.bytes) {
+    return Damaged(place, fmt::format("a record of {} bytes", data.bytes),
                    fmt::format("one of {}", length));
   }
   const auto said = Load<uint32_t>(tail);
-  const uint32_t crc = Crc32c(data);
-  return said == MaskCrc32c(crc) ? Status() : BadData(place + kTfRecordHead, said, crc);
+  if (said == MaskCrc32c(data.crc32c)) return {};
+  return BadData(place + kTfRecordHead, said, data.crc32c);
 }
 
 Status ScanTfRecord(const Shard& shard, const TfRecordOptions& options, const OnRecord& on_record,

@@ -29,8 +29,12 @@ Status ScanTfRecord(const Shard& shard, const TfRecordOptions& options, const On
 // The data of a frame, both checksums verified.
 Result<ByteView> OpenTfRecord(ByteView frame, const Place& place = {});
 
-// Of a frame's parts: head and tail of their sizes.
-Status CheckTfRecord(ByteView head, ByteView data, ByteView tail, const Place& place);
+// Of a frame's parts: head and tail of their sizes, and what is known of the data between them.
+struct TfRecordData {
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;  // not masked
+};
+Status CheckTfRecord(ByteView head, const TfRecordData& data, ByteView tail, const Place& place);
 
 // TFRecord keeps checksums of bytes that may hold checksums, and so changes them.
 constexpr uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8; }

@@ -1,5 +1,5 @@
-// Loops over a batch's positions, eight at a time where the processor can (AVX-512). What comes out
-// is what the plain loops give.
+// Loops over a batch's positions, eight at a time where the processor can (AVX-512, AVX2). What
+// comes out is what the plain loops give.
 #pragma once
 
 #include <array>
