@@ -7,8 +7,9 @@ FOLDER is filled once: tar, TFRecord and RecordIO shards of the same pictures (F
 with 9 features (150 bytes), and a file of 100 M 16-bit tokens. Local files, in order and in the
 page cache, batches of 64 (tokens: 8, small records: 4096); each in a process of its own, alternating
 rounds, medians. CPU seconds are those of the whole process, all threads. Checksums are verified:
-TFRecord's, and what `forebay pack` noted of the others. Beside it, in the same process: a copy by
-memcpy, and for tokens the bare conversion of one window after the other by NumPy.
+TFRecord's, and what `forebay pack` noted of the others. Beside it, in the same rounds: of records of
+100 KB the bare loop of records_floor.cc over the same shards, from memory and from files; for tokens
+the bare conversion of one window after the other by NumPy.
 """
 
 import argparse
@@ -141,17 +142,6 @@ def records(folder, name):
     return data, {"batch_size": 64}
 
 
-def copied(rounds):
-    """Bytes per second of a memcpy between two warm buffers of 64 MiB."""
-    import numpy as np
-
-    source, target = np.ones(64 << 20, np.uint8), np.ones(64 << 20, np.uint8)
-    start = time.process_time()
-    for _ in range(rounds):
-        np.copyto(target, source)
-    return rounds * source.nbytes / (time.process_time() - start)
-
-
 def converted(folder, windows):
     """Tokens per second of the bare loop: 8 windows to int64, into a kept buffer."""
     import numpy as np
@@ -189,7 +179,6 @@ def run(folder, name, seconds):
         found["of_bare"] = found["per_cpu_s"] / converted(folder, 8192)
     elif name != "example":
         found["gb_per_cpu_s"] = found["per_cpu_s"] * bytes_per_sample(folder / name) / 1e9
-        found["of_memcpy"] = found["gb_per_cpu_s"] * 1e9 / copied(16)
     print(json.dumps(found), flush=True)
     os._exit(0)
 
@@ -199,11 +188,21 @@ def bytes_per_sample(folder):
     return sum(shard["bytes"] for shard in packed["shards"]) / packed["samples"]
 
 
+def floor(args, name, ours):
+    """GB per CPU second of the bare loop, and our share of them."""
+    command = [args.floor, args.folder / name, "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    bare = json.loads(done.stdout)
+    shares = {f"of_{key}_floor": ours / value for key, value in bare.items()}
+    return {f"{key}_floor": value for key, value in bare.items()} | shares
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--photos", type=pathlib.Path)
     parser.add_argument("--forebay", default="build/release/cli/forebay")
+    parser.add_argument("--floor", default="build/bench/bench/records_floor")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--only", default="tar,tfrecord,recordio,example,tokens")
@@ -222,6 +221,8 @@ def main():
             if done.returncode != 0:
                 sys.exit(f"records_bench: {name}: {done.stderr[-2000:]}")
             found[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
+            if name not in ("tokens", "example") and pathlib.Path(args.floor).exists():
+                found[name][-1].update(floor(args, name, found[name][-1]["gb_per_cpu_s"]))
     for name, runs in found.items():
         middle = {key: statistics.median(one[key] for one in runs) for key in runs[0]}
         print(f"{name:9}", ", ".join(f"{key} {value:.4g}" for key, value in middle.items()))

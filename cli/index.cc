@@ -35,6 +35,13 @@ class Index : public Command {
                  "I/N: every Nth video or shard from I on, I from 0; then `forebay merge`");
     flags.Option("--dtype", &options_.dtype,
                  "tokens: their type where a file does not say it (uint16, uint32, ...)");
+    flags.Flag("--drop-tail", &options_.drop_tail,
+               "shards: a last record that is cut is left out and told, not an error");
+    flags.Flag("--concatenated", &options_.concatenated,
+               "tar: behind an archive's end another one begins");
+    flags.Option(
+        "--max-damaged", &max_damaged_,
+        "tfrecord: so many records of a shard with a wrong checksum are left out and told");
     flags.Choice("--verify", &options_.verify, {"none", "heads", "full"},
                  "how sync points are checked");
     flags.Option("--parallel", &parallel_, "objects at a time");
@@ -46,6 +53,8 @@ class Index : public Command {
       return kExitUsage;
     }
     options_.parallel = static_cast<uint32_t>(parallel_);
+    if (max_damaged_ < 0) return context.FailUsage("--max-damaged is negative");
+    options_.max_damaged = static_cast<uint64_t>(max_damaged_);
     if (!shard_.empty()) {
       const std::optional<Share> share = ParseShare(shard_);
       if (!share) return context.FailUsage("--shard is I/N, I from 0 to N - 1");
@@ -159,6 +168,7 @@ class Index : public Command {
   std::string source_;
   std::string shard_;
   int64_t parallel_ = 16;
+  int64_t max_damaged_ = 0;
   IndexOptions options_;
 };
 

@@ -42,6 +42,13 @@ struct IndexOptions {
   uint64_t shares = 0;
   // Of "tokens": their type in files that do not say it, "uint16" and so on.
   std::string dtype;
+  // Of shards of records: what else is an error, and keeps a shard out. Where a format has it:
+  // a last record that is cut is left out and told; behind the end of a tar archive another one
+  // begins; of each TFRecord shard so many records whose data fail their checksum are left out and
+  // told.
+  bool drop_tail = false;
+  bool concatenated = false;
+  uint64_t max_damaged = 0;
   std::string verify = "heads";  // sync points: none, heads, full
   uint32_t parallel = 16;
   std::function<bool(const IndexProgress&)> on_progress;  // false: stop (kCancelled)

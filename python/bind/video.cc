@@ -91,6 +91,9 @@ void BindIndex(nb::module_& m) {
       .def_rw("key_order", &IndexOptions::key_order)
       .def_rw("append", &IndexOptions::append)
       .def_rw("dtype", &IndexOptions::dtype)
+      .def_rw("drop_tail", &IndexOptions::drop_tail)
+      .def_rw("concatenated", &IndexOptions::concatenated)
+      .def_rw("max_damaged", &IndexOptions::max_damaged)
       .def_rw("verify", &IndexOptions::verify);
   // None: there is no FFmpeg that can be used.
   m.def("ffmpeg_version", []() -> std::optional<std::string> {

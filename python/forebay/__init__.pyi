@@ -255,6 +255,9 @@ def index(
     key_order: Literal["bytes", "listed"] = "bytes",
     append: bool = False,
     dtype: str | None = None,
+    drop_tail: bool = False,
+    concatenated: bool = False,
+    max_damaged: int = 0,
     verify: Literal["none", "heads", "full"] = "heads",
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]: ...

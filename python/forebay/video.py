@@ -140,6 +140,9 @@ def index(
     key_order="bytes",
     append=False,
     dtype=None,
+    drop_tail=False,
+    concatenated=False,
+    max_damaged=0,
     verify="heads",
     storage_options=None,
 ):
@@ -158,6 +161,11 @@ def index(
         append: not of videos: samples that the catalog has keep their numbers, those of new objects
             come behind them. An object that has changed or is gone is a PreconditionFailedError.
         dtype: of ``"tokens"``: their type where a file does not say it, ``"uint16"``, ``"uint32"``, ...
+        drop_tail: of shards: a last record that is cut is left out and told; else it is an error that
+            keeps its shard out.
+        concatenated: of ``"tar"``: behind an archive's end another one begins (``cat a.tar b.tar``).
+        max_damaged: of ``"tfrecord"``: of each shard so many records whose data fail their checksum
+            are left out and told.
         verify: of videos: how sync points are checked, ``"none"``, ``"heads"`` or ``"full"``.
 
     Returns a dict: ``catalog_uri``, ``format``, ``objects``, ``videos``, ``frames``,
@@ -175,6 +183,9 @@ def index(
     options.key_order = check.one_of("key_order", key_order, ("bytes", "listed"))
     options.append = check.boolean("append", append)
     options.dtype = "" if dtype is None else check.dtype_name("dtype", dtype)
+    options.drop_tail = check.boolean("drop_tail", drop_tail)
+    options.concatenated = check.boolean("concatenated", concatenated)
+    options.max_damaged = check.integer("max_damaged", max_damaged, least=0)
     options.verify = check.one_of("verify", verify, ("none", "heads", "full"))
     arrow.announce()
     return _core.build_index(

@@ -45,7 +45,15 @@ IndexReport Summarize(const catalog::BuildReport& built, const catalog::CatalogI
   return report;
 }
 
+// Of videos and plain objects, which are not taken apart.
+Status CheckNothingTolerated(const IndexOptions& options) {
+  if (!options.drop_tail && !options.concatenated && options.max_damaged == 0) return {};
+  return Status(Code::kInvalidArgument,
+                "drop_tail, concatenated and max_damaged are of shards of records");
+}
+
 Result<catalog::BuildOptions> VideoBuild(const IndexOptions& options) {
+  FB_RETURN_IF_ERROR(CheckNothingTolerated(options));
   catalog::BuildOptions build;
   FB_ASSIGN_OR_RETURN(build.verify, ParseVerify(options.verify));
   build.parallel = options.parallel;
@@ -82,6 +90,7 @@ Result<IndexReport> BuildVideos(const engine::IndexJob& job, const IndexOptions&
 }
 
 Result<IndexReport> BuildFilesIndex(const engine::IndexJob& job, const IndexOptions& options) {
+  FB_RETURN_IF_ERROR(CheckNothingTolerated(options));
   catalog::FilesOptions build;
   build.source_uri = job.source_uri;
   build.order =
@@ -127,7 +136,8 @@ Status CheckOptions(const IndexOptions& options) {
   const auto bad = [](std::string text) { return Status(Code::kInvalidArgument, std::move(text)); };
   if (options.parallel == 0 || options.parallel > 1024) return bad("parallel must be in [1, 1024]");
   if (options.format != "auto" && options.format != "video" && options.format != "files") {
-    FB_RETURN_IF_ERROR(engine::RecordFormatOf(options.format).status());
+    FB_RETURN_IF_ERROR(
+        engine::RecordFormatOf(options.format, engine::FormatOptionsOf(options)).status());
   }
   if (options.key_order != "bytes" && options.key_order != "listed") {
     return bad(fmt::format("key_order '{}': bytes or listed", options.key_order));

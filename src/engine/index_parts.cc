@@ -135,7 +135,8 @@ Status StorePart(const IndexJob& job, const IndexOptions& options,
 
 Result<IndexReport> BuildIndexPart(const IndexJob& job, const IndexOptions& options,
                                    const std::string& name) {
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format,
+                      RecordFormatOf(name, FormatOptionsOf(options)));
   catalog::RecordsOptions build = RecordsBuild(job, options, name);
   build.share = options.share;
   build.shares = options.shares;

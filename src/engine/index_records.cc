@@ -13,6 +13,7 @@
 #include "engine/pack_unpacked.h"
 #include "engine/record_formats.h"
 #include "feed/table_samples.h"
+#include "format/compressed.h"
 #include "store/pinned_object.h"
 
 namespace forebay::engine {
@@ -92,9 +93,17 @@ Status Describe(const catalog::RecordsCatalog& catalog, IndexReport* report) {
   return {};
 }
 
+RecordFormatOptions FormatOptionsOf(const IndexOptions& options) {
+  return {.token_type = options.dtype,
+          .drop_tail = options.drop_tail,
+          .concatenated = options.concatenated,
+          .max_damaged = options.max_damaged};
+}
+
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
                                       const std::string& name) {
-  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format, RecordFormatOf(name, options.dtype));
+  FB_ASSIGN_OR_RETURN(const catalog::RecordFormat format,
+                      RecordFormatOf(name, FormatOptionsOf(options)));
   catalog::RecordsOptions build = RecordsBuild(job, options, name);
   std::shared_ptr<const catalog::RecordsCatalog> earlier;
   if (options.append) {
@@ -169,14 +178,14 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     }
     if (packed) {
       if (!compressed) {  // to look inside takes all of it: the others are like the first
-        auto inside = CompressedFormatOfShard(shard);
+        auto inside = FormatWithin(shard);
         if (!inside.ok()) {
           damaged = std::move(inside).status().WithDetail({.uri = job.source_uri + shard.name});
           continue;
         }
         compressed = *std::move(inside);
       }
-      format = *compressed;
+      if (!compressed->empty()) format = std::string(format::kCompressedPrefix) + *compressed;
     }
     if (!format.empty()) of_format[std::move(format)].push_back(shard.name);
   }
@@ -192,6 +201,15 @@ Result<std::string> FormatOfObjects(const IndexJob& job) {
     found = format;
   }
   if (found.empty() && !damaged.ok()) return damaged;
+  const bool trained_from =
+      std::ranges::find(RecordFormatNames(), found) != RecordFormatNames().end();
+  if (!found.empty() && !trained_from) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} is {} that is compressed as a whole: there is no reading it at "
+                              "random. `forebay pack --unpack` makes shards of such; --format "
+                              "files takes each as one sample, as it is",
+                              of_format[found][0], *compressed));
+  }
   return found;
 }
 

@@ -7,11 +7,13 @@
 
 #include "catalog/records_builder.h"
 #include "engine/index_job.h"
+#include "engine/record_formats.h"
 
 namespace forebay::engine {
 
 Result<IndexReport> BuildRecordsIndex(const IndexJob& job, const IndexOptions& options,
                                       const std::string& format);
+RecordFormatOptions FormatOptionsOf(const IndexOptions& options);
 // What both that and one machine's share of it are made by and say.
 catalog::RecordsOptions RecordsBuild(const IndexJob& job, const IndexOptions& options,
                                      const std::string& format);

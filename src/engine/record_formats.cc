@@ -30,20 +30,47 @@ using format::OnRecord;
 using format::ScanReport;
 using format::Shard;
 
+// What of RecordFormatOptions a format's own options have.
+struct Tolerates {
+  bool tail = false;
+  bool concatenated = false;
+  bool damaged = false;
+};
+
+template <class Options>
+constexpr Tolerates TolerancesOf() {
+  return {.tail = requires(Options o){o.drop_tail;
+}
+, .concatenated = requires(Options o) { o.concatenated; },
+    .damaged = requires(Options o) { o.max_damaged; }
+};  // namespace
+}  // namespace forebay::engine
+
+template <class Options>
+Options Tolerant(const RecordFormatOptions& wanted) {
+  Options options;
+  if constexpr (TolerancesOf<Options>().tail) options.drop_tail = wanted.drop_tail;
+  if constexpr (TolerancesOf<Options>().concatenated) options.concatenated = wanted.concatenated;
+  if constexpr (TolerancesOf<Options>().damaged) options.max_damaged = wanted.max_damaged;
+  return options;
+}
+
 struct Known {
   std::string name;
   Kind kind = Kind::kUnknown;  // of its shards, by content
   bool found = true;           // what "auto" takes such shards for
+  Tolerates tolerates;
   RecordFormat format;
 };
 
 template <class Options, auto scan>
-Known Plain(std::string name, Kind kind) {
+Known Plain(std::string name, Kind kind, const RecordFormatOptions& wanted) {
   RecordFormat format{.name = name};
-  format.scan = [](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
-    return scan(shard, Options(), on_record, report);
+  format.scan = [options = Tolerant<Options>(wanted)](const Shard& shard, const OnRecord& on_record,
+                                                      ScanReport* report) {
+    return scan(shard, options, on_record, report);
   };
-  return {std::move(name), kind, true, std::move(format)};
+  return {std::move(name), kind, true, TolerancesOf<Options>(), std::move(format)};
 }
 
 // What MXNet's image records say beside the image are numbers.
@@ -58,28 +85,29 @@ void TypeImageFields(format::FoundRecord& record) {
 }
 
 Known RecordIo(std::string name, format::RecordIoOptions::Multipart multipart,
-               format::RecordIoOptions::Payload payload) {
+               format::RecordIoOptions::Payload payload, const RecordFormatOptions& wanted) {
   const bool mxnet = multipart == format::RecordIoOptions::Multipart::kMxnet;
   const bool image = payload == format::RecordIoOptions::Payload::kImage;
   RecordFormat format{.name = name,
                       .options = mxnet ? "multipart=mxnet" : "multipart=sagemaker",
                       .companion = mxnet ? ".idx" : ""};
-  format.scan = [multipart, payload](const Shard& shard, const OnRecord& on_record,
-                                     ScanReport* report) {
-    format::RecordIoOptions options;
-    options.multipart = multipart;
-    options.payload = payload;
+  auto options = Tolerant<format::RecordIoOptions>(wanted);
+  options.multipart = multipart;
+  options.payload = payload;
+  format.scan = [options](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
     const auto typed = [&](format::FoundRecord record) {
       TypeImageFields(record);
       return on_record(std::move(record));
     };
     return format::ScanRecordIo(shard, options, typed, report);
   };
-  return {std::move(name), Kind::kRecordIo, mxnet && !image, std::move(format)};
+  return {std::move(name), Kind::kRecordIo, mxnet && !image,
+          TolerancesOf<format::RecordIoOptions>(), std::move(format)};
 }
 
 // Rows are arrays of the type and shape that the file's head says, where nothing has to be swapped.
-Status ScanRows(const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+Status ScanRows(const Shard& shard, const format::NpyOptions& options, const OnRecord& on_record,
+                ScanReport* report) {
   std::vector<std::byte> head(std::min(shard.size, format::kMaxNpyHeadBytes));
   FB_RETURN_IF_ERROR(shard.read({0, head.size()}, head));
   FB_ASSIGN_OR_RETURN(const format::NpyHeader header,
@@ -100,7 +128,7 @@ Status ScanRows(const Shard& shard, const OnRecord& on_record, ScanReport* repor
     }
     return on_record(std::move(record));
   };
-  return format::ScanNpy(shard, {}, with_type, report);
+  return format::ScanNpy(shard, options, with_type, report);
 }
 
 // Shards that are compressed as a whole, rows of `inner` being in them.
@@ -139,45 +167,53 @@ Result<RecordFormat> TokensOf(const std::string& type) {
 }
 
 // Lines that all are records: of CSV without names of columns, of LIBSVM.
-Known BareLines(std::string name, std::string kept_as, std::string options, char quote) {
+Known BareLines(std::string name, std::string kept_as, std::string options, char quote,
+                const RecordFormatOptions& wanted) {
   RecordFormat format{.name = kept_as, .options = std::move(options)};
-  format.scan = [kept_as, quote](const Shard& shard, const OnRecord& on_record,
-                                 ScanReport* report) {
-    format::CsvOptions csv;
-    csv.header = false;
-    csv.quote = quote;
+  auto csv = Tolerant<format::CsvOptions>(wanted);
+  csv.header = false;
+  csv.quote = quote;
+  format.scan = [kept_as, csv](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
     const auto named = [&](format::FoundRecord record) {
       for (format::FoundField& field : record.fields) field.name = kept_as;
       return on_record(std::move(record));
     };
     return format::ScanCsv(shard, csv, named, report);
   };
-  return {std::move(name), Kind::kCsv, false, std::move(format)};
+  return {std::move(name), Kind::kCsv, false, TolerancesOf<format::CsvOptions>(),
+          std::move(format)};
 }
 
-std::vector<Known> MakeAll() {
+// Of those whose records a scan finds without options.
+Known Bare(std::string name, Kind kind, decltype(RecordFormat::scan) scan) {
+  RecordFormat format{.name = name, .scan = std::move(scan)};
+  return {std::move(name), kind, true, {}, std::move(format)};
+}
+
+std::vector<Known> MakeAll(const RecordFormatOptions& wanted) {
   using Multipart = format::RecordIoOptions::Multipart;
   using Payload = format::RecordIoOptions::Payload;
   std::vector<Known> known;
-  known.push_back(Plain<format::TarOptions, format::ScanTar>("tar", Kind::kTar));
+  known.push_back(Plain<format::TarOptions, format::ScanTar>("tar", Kind::kTar, wanted));
   known.push_back(
-      Plain<format::TfRecordOptions, format::ScanTfRecord>("tfrecord", Kind::kTfRecord));
-  known.push_back(RecordIo("recordio", Multipart::kMxnet, Payload::kRaw));
-  known.push_back(RecordIo("recordio-image", Multipart::kMxnet, Payload::kImage));
-  known.push_back(RecordIo("recordio-protobuf", Multipart::kSageMaker, Payload::kRaw));
-  known.push_back({"mds", Kind::kMds, true, {.name = "mds"}});
-  known.push_back(Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl));
-  known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv));
-  known.push_back(BareLines("csv-no-header", "csv", "header=none", '"'));
-  known.push_back(BareLines("libsvm", "libsvm", "", '\0'));
-  known.push_back(Plain<format::LitDataOptions, format::ScanLitData>("litdata", Kind::kLitData));
-  known.push_back({"npy", Kind::kNpy, true, {.name = "npy", .scan = ScanRows}});
-  known.push_back({"npz", Kind::kNpz, true, {.name = "npz", .scan = format::ScanNpz}});
+      Plain<format::TfRecordOptions, format::ScanTfRecord>("tfrecord", Kind::kTfRecord, wanted));
+  known.push_back(RecordIo("recordio", Multipart::kMxnet, Payload::kRaw, wanted));
+  known.push_back(RecordIo("recordio-image", Multipart::kMxnet, Payload::kImage, wanted));
+  known.push_back(RecordIo("recordio-protobuf", Multipart::kSageMaker, Payload::kRaw, wanted));
+  known.push_back(Bare("mds", Kind::kMds, nullptr));
   known.push_back(
-      {"parquet", Kind::kParquet, true, {.name = "parquet", .scan = format::ScanParquet}});
-  known.push_back({"beton", Kind::kBeton, true, {.name = "beton", .scan = format::ScanBetonTable}});
-  known.push_back({"arrow", Kind::kArrow, true, {.name = "arrow", .scan = format::ScanArrow}});
-  known.push_back({"tokens", Kind::kLlmcTokens, true, {.name = "tokens"}});
+      Plain<format::LinesOptions, format::ScanJsonLines>("jsonl", Kind::kJsonl, wanted));
+  known.push_back(Plain<format::CsvOptions, format::ScanCsv>("csv", Kind::kCsv, wanted));
+  known.push_back(BareLines("csv-no-header", "csv", "header=none", '"', wanted));
+  known.push_back(BareLines("libsvm", "libsvm", "", '\0', wanted));
+  known.push_back(
+      Plain<format::LitDataOptions, format::ScanLitData>("litdata", Kind::kLitData, wanted));
+  known.push_back(Plain<format::NpyOptions, ScanRows>("npy", Kind::kNpy, wanted));
+  known.push_back(Bare("npz", Kind::kNpz, format::ScanNpz));
+  known.push_back(Bare("parquet", Kind::kParquet, format::ScanParquet));
+  known.push_back(Bare("beton", Kind::kBeton, format::ScanBetonTable));
+  known.push_back(Bare("arrow", Kind::kArrow, format::ScanArrow));
+  known.push_back(Bare("tokens", Kind::kLlmcTokens, nullptr));
   for (Known& one : known) {
     // Lines without quotes and commas look like nothing.
     const bool text = one.name == "libsvm";
@@ -190,8 +226,22 @@ std::vector<Known> MakeAll() {
 }
 
 const std::vector<Known>& All() {
-  static const std::vector<Known> all = MakeAll();
+  static const std::vector<Known> all = MakeAll({});
   return all;
+}
+
+// What is decoded anew whenever it is read, as tables are, is taken whole or not at all.
+Status CheckTolerances(const std::string& name, const RecordFormatOptions& wanted) {
+  const auto it = std::ranges::find(All(), name, &Known::name);
+  const Tolerates has = it == All().end() ? Tolerates() : it->tolerates;
+  const auto check = [&](bool is_wanted, bool there_is, std::string_view option) {
+    if (!is_wanted || there_is) return Status();
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{}: there is no such thing in '{}'", option, name));
+  };
+  FB_RETURN_IF_ERROR(check(wanted.drop_tail, has.tail, "drop_tail"));
+  FB_RETURN_IF_ERROR(check(wanted.concatenated, has.concatenated, "concatenated"));
+  return check(wanted.max_damaged > 0, has.damaged, "max_damaged");
 }
 
 }  // namespace
@@ -212,30 +262,27 @@ const std::vector<std::string>& RecordFormatNames() {
   return names;
 }
 
-Result<RecordFormat> RecordFormatOf(const std::string& name, const std::string& token_type) {
-  if (!token_type.empty() && name != "tokens") {
-    return Status(Code::kInvalidArgument, fmt::format("dtype '{}' is of tokens", token_type));
+Result<RecordFormat> RecordFormatOf(const std::string& name, const RecordFormatOptions& options) {
+  if (!options.token_type.empty() && name != "tokens") {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("dtype '{}' is of tokens", options.token_type));
   }
-  if (name == "tokens") return TokensOf(token_type);
+  const std::vector<std::string>& names = RecordFormatNames();
+  if (std::ranges::find(names, name) == names.end()) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("format '{}': auto, video, files, {}", name, fmt::join(names, ", ")));
+  }
+  FB_RETURN_IF_ERROR(CheckTolerances(name, options));
+  if (name == "tokens") return TokensOf(options.token_type);
   if (name == "mds") return MdsRecordFormat();
   if (name == "compressed-mds") return CompressedMdsFormat();
   if (const auto rows = format::CompressedRowsOf(name)) {
     FB_ASSIGN_OR_RETURN(RecordFormat inner,
-                        RecordFormatOf(name.substr(format::kCompressedPrefix.size()), ""));
+                        RecordFormatOf(name.substr(format::kCompressedPrefix.size())));
     return CompressedFormat(name, *rows, std::move(inner));
   }
-  const auto it = std::ranges::find(All(), name, &Known::name);
-  if (it != All().end()) return it->format;
-  return Status(Code::kInvalidArgument, fmt::format("format '{}': auto, video, files, {}", name,
-                                                    fmt::join(RecordFormatNames(), ", ")));
-}
-
-Result<std::string> CompressedFormatOfShard(const Shard& shard) {
-  FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
-  if (!packed) return std::string();
-  FB_ASSIGN_OR_RETURN(const std::string inside, FormatWithin(shard));
-  std::string name = std::string(format::kCompressedPrefix) + inside;
-  return format::CompressedRowsOf(name) ? name : std::string();
+  std::vector<Known> known = MakeAll(options);
+  return std::ranges::find(known, name, &Known::name)->format;
 }
 
 Result<std::string> FormatOfShard(const Shard& shard) {

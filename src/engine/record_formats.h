@@ -1,6 +1,7 @@
 // The container formats of records by name.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,18 @@ namespace forebay::engine {
 Result<format::Kind> KindOf(const format::Shard& shard);
 // As in IndexOptions::format.
 const std::vector<std::string>& RecordFormatNames();
-// `token_type`: of "tokens", for files that do not say it; "": none. Errors: kInvalidArgument
-// naming those there are.
+// As in IndexOptions.
+struct RecordFormatOptions {
+  std::string token_type;
+  bool drop_tail = false;
+  bool concatenated = false;
+  uint64_t max_damaged = 0;
+};
+// Errors: kInvalidArgument naming those there are, or an option that the format does not have.
 Result<catalog::RecordFormat> RecordFormatOf(const std::string& name,
-                                             const std::string& token_type = "");
+                                             const RecordFormatOptions& options = {});
 // The format that a shard has by its content; "": none of these.
 Result<std::string> FormatOfShard(const format::Shard& shard);
-// That of a compressed one, by what is in it; all of it is read. "": it is not compressed, or what
-// is in it is not trained from so.
-Result<std::string> CompressedFormatOfShard(const format::Shard& shard);
 
 // The name of what a catalog says it is of.
 std::string FormatName(const std::string& format, const std::string& options);

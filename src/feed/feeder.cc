@@ -412,7 +412,15 @@ bool Feeder::TrySubstitute(Slot& slot) {
   if (!IsBadSample(slot.status.code()) || bad.attempt >= kSubstitutesMax) return false;
   // The allowance is of different samples: one that is met again, in another epoch, is no news.
   if (!bad_samples_.contains(sample)) {
-    if (static_cast<int64_t>(bad_samples_.size()) >= options_.skip_max) return false;
+    if (static_cast<int64_t>(bad_samples_.size()) >= options_.skip_max) {
+      if (options_.skip_max > 0) {
+        slot.status =
+            std::move(slot.status)
+                .WithContext(fmt::format("{} samples have been replaced, as many as may be",
+                                         bad_samples_.size()));
+      }
+      return false;
+    }
     bad_samples_.insert(sample);
     Log(LogLevel::kWarn, fmt::format("replaced: {}", slot.status.ToString()));
   }

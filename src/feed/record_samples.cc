@@ -205,18 +205,20 @@ class RecordSamples::Decoder : public SampleDecoder {
     // It may be there by now though it was not when the row was planned.
     const auto kept = of_row.kept ? of_row.kept : samples_.kept_->Find(of_row.sample);
     if (kept) return worker_->RunKept(row.identity, *kept, outputs_);
-    FB_RETURN_IF_ERROR(Open(*of_row.record, bytes));
-    if (!samples_.kept_->open()) return worker_->Run(row.identity, inputs_, outputs_);
+    const bool keeps = samples_.kept_->open();
+    FB_RETURN_IF_ERROR(Open(*of_row.record, bytes, keeps));
+    if (!keeps) return worker_->Run(row.identity, inputs_, outputs_);
     FB_RETURN_IF_ERROR(worker_->Keep(inputs_, &kept_));
     FB_RETURN_IF_ERROR(worker_->RunKept(row.identity, kept_, outputs_));
     samples_.kept_->Offer(of_row.sample, kept_);
     return {};
   }
 
-  // Sets `inputs_`; those that come as they are have the size that the batch has for them.
-  Status Open(const catalog::RecordEntry& record, const UnitBytes& bytes) {
+  // Sets `inputs_`; those that come as they are have the size that the batch has for them, and lie
+  // there, unless they are kept first.
+  Status Open(const catalog::RecordEntry& record, const UnitBytes& bytes, bool keeps) {
     places_.assign(fields_.size(), {});
-    for (size_t i = 0; i < outputs_.size(); ++i) {
+    for (size_t i = 0; i < outputs_.size() && !keeps; ++i) {
       const int64_t raw = samples_.chain_->outputs()[i].raw_of;
       if (raw >= 0) places_[samples_.columns_[static_cast<size_t>(raw)]] = outputs_[i];
     }

@@ -86,6 +86,7 @@ class TableSamples::Decoder : public SampleDecoder {
                         std::span(rows.samples).subspan(first, targets.size()), rows.follow};
     if (samples_.late_) arena_ = std::make_shared<ByteArena>();
     Status status = Deliver(wanted, targets, bad_row);
+    if (!status.ok()) status = samples_.OfRow(wanted.PartOf(*bad_row).piece, std::move(status));
     if (samples_.late_) {
       for (auto& piece : pieces_) targets[0].late->Keep(std::move(piece));
       targets[0].late->Keep(std::move(arena_));
@@ -103,9 +104,10 @@ class TableSamples::Decoder : public SampleDecoder {
     std::span<const uint64_t> samples;
     bool follow = false;
     size_t size() const { return samples.size(); }
+    const Part& PartOf(size_t i) const { return parts[part_of[i]]; }
     const DecodedPiece& PieceOf(size_t i) const { return *pieces[part_of[i]]; }
     // Of the group.
-    uint64_t RowOf(size_t i) const { return samples[i] - parts[part_of[i]].group_first; }
+    uint64_t RowOf(size_t i) const { return samples[i] - PartOf(i).group_first; }
   };
 
   Result<std::shared_ptr<const DecodedPiece>> Open(size_t number, const UnitBytes& bytes) {
@@ -413,10 +415,22 @@ Status TableSamples::Explain(const TablePiece& piece, const std::string& what,
   const Group& group = groups_[piece.group];
   const auto shard = catalog_->ShardAt(group.shard);
   if (!shard.ok()) return status;
+  return OfShard(*shard, std::move(status))
+      .WithContext(fmt::format("{}{}{}, ETag {}", what, format::GroupText(format_, group.number),
+                               shard->key, shard->etag));
+}
+
+// What is wrong with a row of it, whose sample the feeder names.
+Status TableSamples::OfRow(size_t piece, Status status) const {
+  const auto shard = catalog_->ShardAt(groups_[table_[piece].group].shard);
+  if (!shard.ok()) return status;
+  return OfShard(*shard, std::move(status)).WithContext(fmt::format("ETag {}", shard->etag));
+}
+
+Status TableSamples::OfShard(const catalog::FileEntry& shard, Status status) const {
   ErrorDetail detail{};
-  detail.uri = catalog_->source_uri() + shard->key;
-  return std::move(status).WithDetail(detail).WithContext(fmt::format(
-      "{}{}{}, ETag {}", what, format::GroupText(format_, group.number), shard->key, shard->etag));
+  detail.uri = catalog_->source_uri() + shard.key;
+  return std::move(status).WithDetail(detail);
 }
 
 }  // namespace forebay::feed

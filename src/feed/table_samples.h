@@ -120,6 +120,8 @@ class TableSamples : public Dataset {
   Status DecodeTogether(const TablePiece& piece, ByteView bytes,
                         std::span<DecodedColumn> out) const;
   Status Explain(const TablePiece& piece, const std::string& what, Status status) const;
+  Status OfRow(size_t piece, Status status) const;
+  Status OfShard(const catalog::FileEntry& shard, Status status) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
   const format::TableFormat format_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/stream_copy.h"
 #include "ops/compiler.h"
 
 namespace forebay::ops {
@@ -80,7 +81,7 @@ class ProgramWorker : public Worker {
       if (!TakeKept(&kept, &bytes) || bytes.size() != (nothing ? 0 : out[i].size())) {
         return NotKept();
       }
-      if (!bytes.empty()) std::memcpy(out[i].data(), bytes.data(), bytes.size());
+      StreamCopy(bytes, out[i].data());
     }
     for (size_t i = 0; i < out.size(); ++i) {
       if (program_->outputs[i].late && !TakeKept(&kept, &late_[i])) return NotKept();

@@ -85,10 +85,10 @@ struct Sparse {
   uint64_t value_size = 0;  // bytes
 };
 
-// What has been found of it so far.
+// What has been found of it so far. Set by Reset: of most records few of the places are used.
 struct Found {
-  Kind kind = Kind::kNone;
-  uint64_t count = 0;
+  Kind kind;
+  uint64_t count;
 };
 
 constexpr uint64_t kRaggedMost = uint64_t{1} << 27;  // values of a feature: 1 GiB of integers
@@ -244,7 +244,7 @@ Status ExampleParser::Parse(ByteView field, const ParserOut& out) const {
 }
 
 void ExampleParser::Reset(size_t index, const Run& run) const {
-  run.found[index] = {};
+  run.found[index] = {.kind = Kind::kNone, .count = 0};
   if (features_[index].ragged) run.out.ragged[features_[index].result].clear();
 }
 
