@@ -6,6 +6,8 @@ import json
 import tarfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import forebay as fb
@@ -155,3 +157,37 @@ def test_a_row_that_is_bad_names_its_shard_and_what_was_allowed(tmp_path):
     with pytest.raises(fb.ForebayError, match="1 samples have been replaced, as many as may be") as caught:
         run(on_bad_sample=fb.skip(max=1))
     assert caught.value.uri.endswith("/a.jsonl.gz")
+
+
+@pytest.mark.parametrize("names, told", [
+    (["train/a.jsonl", "test/a.jsonl"], "test, train: splits"),
+    (["data/train-00000-of-00001.jsonl", "data/validation-00000-of-00001.jsonl"], "train, validation: shards of"),
+    (["train/a.jsonl", "more/test.jsonl", "latest/b.jsonl"], None),
+    (["train-0.jsonl", "train-1.jsonl", "trainer-2.jsonl", "test-set.jsonl"], None),
+])  # fmt: skip
+@pytest.mark.parametrize("format", ["auto", "files"])
+def test_splits_that_come_as_one_are_told(tmp_path, names, told, format):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(lines())
+    warnings = fb.index(str(tmp_path), format=format)["warnings"]
+    assert (warnings and warnings[0].startswith(told)) if told else not warnings
+    if "train/a.jsonl" in names:
+        assert not fb.index(str(tmp_path / "train"), format=format)["warnings"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_columns_of_one_name_are_left_out_and_the_others_come(tmp_path, format):
+    columns = [np.arange(COUNT), np.arange(COUNT) * 2, np.arange(COUNT) * 3]
+    table = pa.Table.from_arrays([pa.array(column) for column in columns], names=["a", "b", "a"])
+    if format == "parquet":
+        pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    else:
+        with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as writer:
+            writer.write_table(table)
+    report = fb.index(str(tmp_path))
+    assert list(report["fields"]) == ["b"] and "2 columns are named 'a'" in report["warnings"][0]
+    with fb.Loader(fb.Records(str(tmp_path)), batch_size=COUNT, shuffle=False, epochs=1) as batches:
+        assert np.array_equal(next(iter(batches))["b"], columns[1])
+    with pytest.raises(fb.InvalidArgumentError, match="no row has 'a'"):
+        fb.Loader(fb.Records(str(tmp_path), columns=["a"]), batch_size=1)

@@ -103,10 +103,15 @@ uint64_t OutputPool::mapped_bytes() const {
 }
 
 void TrimIdle(OutputPool& outputs, SlabPool& slabs, uint64_t most) {
-  const uint64_t idle = outputs.idle_bytes() + slabs.idle_bytes();
-  if (idle <= most) return;
-  const uint64_t given = outputs.Trim(idle - most);
-  if (given < idle - most) (void)slabs.Trim(idle - most - given);
+  const uint64_t blocks = outputs.idle_bytes();
+  const uint64_t raw = slabs.idle_bytes();
+  if (blocks + raw <= most) return;
+  const uint64_t over = blocks + raw - most;
+  // What more of lies idle is needed less: in an epoch that comes from memory, no slab is.
+  const bool slabs_first = raw > blocks;
+  const uint64_t given = slabs_first ? slabs.Trim(over) : outputs.Trim(over);
+  if (given >= over) return;
+  (void)(slabs_first ? outputs.Trim(over - given) : slabs.Trim(over - given));
 }
 
 }  // namespace forebay::feed

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace forebay::feed {
 namespace {
 
@@ -48,7 +50,9 @@ TEST(OutputPool, idle_memory_of_both_kinds_stays_within_one_bound) {
   const auto slabs = SlabPool::Make();
   const auto block = outputs->Take(kMiB);
   const SlabBuffer slab = slabs->Take(kMiB);
-  (void)outputs->Take(8 * kMiB);
+  for (std::vector<std::shared_ptr<std::byte>> taken; taken.size() < 4;) {
+    taken.push_back(outputs->Take(2 * kMiB));
+  }
   (void)slabs->Take(16 * kMiB);
   const uint64_t idle = outputs->idle_bytes() + slabs->idle_bytes();
   ASSERT_EQ(idle, 25 * kMiB);  // a region of slabs has 2 MiB
@@ -61,6 +65,22 @@ TEST(OutputPool, idle_memory_of_both_kinds_stays_within_one_bound) {
   EXPECT_EQ(outputs->idle_bytes() + slabs->idle_bytes(), 0u);
   EXPECT_EQ(outputs->mapped_bytes(), kMiB);
   EXPECT_EQ(slabs->slabs_mapped(), kMiB / kSlabBytes);
+}
+
+// Epochs that come from memory read nothing: slabs lie idle, and blocks come and go.
+TEST(TrimIdle, what_more_of_lies_idle_goes_first) {
+  const auto outputs = OutputPool::Make(100 * kMiB);
+  const auto slabs = SlabPool::Make();
+  (void)outputs->Take(2 * kMiB);
+  (void)slabs->Take(16 * kMiB);
+  TrimIdle(*outputs, *slabs, 8 * kMiB);
+  EXPECT_EQ(outputs->idle_bytes(), 2 * kMiB);
+  EXPECT_LE(slabs->idle_bytes(), 6 * kMiB);
+  (void)outputs->Take(16 * kMiB);
+  const uint64_t raw = slabs->idle_bytes();
+  TrimIdle(*outputs, *slabs, 8 * kMiB);
+  EXPECT_EQ(slabs->idle_bytes(), raw);
+  EXPECT_LE(outputs->idle_bytes() + raw, 8 * kMiB);
 }
 
 }  // namespace

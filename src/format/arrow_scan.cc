@@ -101,11 +101,7 @@ class Scan {
   Status SetSchema(FlatReader& in, const FlatTable& schema, int version, uint64_t offset) {
     FB_ASSIGN_OR_RETURN(schema_, ParseArrowSchema(in, schema, version, At(offset)));
     report_->oddities += schema_->left_out - schema_->left_out_first.size();
-    for (const std::string& name : schema_->left_out_first) {
-      report_->Note(offset, fmt::format("column '{}' is left out: its type is none of those that "
-                                        "come as arrays",
-                                        name));
-    }
+    for (const std::string& text : schema_->left_out_first) report_->Note(offset, text);
     if (schema_->leaves.empty()) return Refused(At(offset), "no column that is read");
     return {};
   }

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/ascii.h"
@@ -271,7 +271,16 @@ class Walk {
                                        : TakeLeaf(field, above, here, depth);
   }
 
-  ArrowSchema Finish() { return std::move(schema_); }
+  // Of columns of one name none is the one that is meant.
+  ArrowSchema Finish() {
+    std::erase_if(schema_.leaves,
+                  [&](const ArrowLeaf& leaf) { return names_.find(leaf.name)->second > 1; });
+    for (const auto& [name, columns] : names_) {
+      if (columns > 1)
+        Note(fmt::format("{} columns are named '{}': they are left out", columns, name));
+    }
+    return std::move(schema_);
+  }
 
  private:
   void Pass(uint32_t buffers) {
@@ -289,17 +298,19 @@ class Walk {
   }
 
   void LeaveOut(const Field& field, const Above& above) {
-    if (!above.exposed || ++schema_.left_out > ScanReport::kOdditiesKept) return;
-    schema_.left_out_first.push_back(Printable(NameOf(field, above), kNameBytes));
+    if (!above.exposed) return;
+    Note(fmt::format("column '{}' is left out: its type is none of those that come as arrays",
+                     Printable(NameOf(field, above), kNameBytes)));
   }
 
-  // Adds it where it has a name, and no other has it.
-  Status Expose(ArrowLeaf leaf) {
-    if (!names_.insert(leaf.name).second) {
-      return Refused(place_, fmt::format("two columns are named '{}'", leaf.name));
-    }
+  void Note(std::string text) {
+    if (++schema_.left_out > ScanReport::kOdditiesKept) return;
+    schema_.left_out_first.push_back(std::move(text));
+  }
+
+  void Expose(ArrowLeaf leaf) {
+    ++names_[leaf.name];
     schema_.leaves.push_back(std::move(leaf));
-    return {};
   }
 
   static bool IsNamed(const Field& field, const ArrowLeaf& leaf) {
@@ -339,7 +350,8 @@ class Walk {
       return Refused(place_,
                      fmt::format("column '{}' shares a dictionary of another type", leaf.name));
     }
-    return Expose(std::move(leaf));
+    Expose(std::move(leaf));
+    return {};
   }
 
   Status TakeStruct(const Field& field, const Above& above, const ArrowPlace& here, int depth) {
@@ -364,7 +376,7 @@ class Walk {
     if (above.exposed) {
       ArrowLeaf leaf{.name = NameOf(field, above), .place = here, .parents = above.parents};
       if (IsNamed(field, leaf) && SetType(field, leaf)) {
-        FB_RETURN_IF_ERROR(Expose(std::move(leaf)));
+        Expose(std::move(leaf));
       } else {
         LeaveOut(field, above);
       }
@@ -375,7 +387,7 @@ class Walk {
   const int version_;
   const Place place_;
   ArrowSchema schema_;
-  std::set<std::string> names_;
+  std::map<std::string, uint64_t> names_;  // and how many columns have it
   uint64_t fields_ = 0;
 };
 

@@ -47,8 +47,8 @@ struct ArrowDictionary {
 struct ArrowSchema {
   std::vector<ArrowLeaf> leaves;
   std::vector<ArrowDictionary> dictionaries;
-  uint64_t left_out = 0;                    // fields whose type does not come as arrays
-  std::vector<std::string> left_out_first;  // their names, as many as a ScanReport keeps
+  uint64_t left_out = 0;                    // fields that do not come as arrays
+  std::vector<std::string> left_out_first;  // which and why, as many as a ScanReport keeps
   ArrowPlace end;                           // how many there are
 };
 

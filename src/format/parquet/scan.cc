@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
-#include <set>
 
 #include "base/ascii.h"
 #include "format/little_endian.h"
@@ -204,7 +204,7 @@ Status OpenFile(File& file, ScanReport* report) {
   if (file.meta->is_encryption_algorithm_set()) {
     return Refused(place, "a Parquet file with encrypted columns: there is no key for them");
   }
-  std::set<std::string> names;
+  std::map<std::string, int> names;
   const pq::SchemaDescriptor& schema = *file.meta->schema();
   for (int i = 0; i < schema.num_columns(); ++i) {
     std::optional<Leaf> leaf = LeafOf(schema, i);
@@ -215,10 +215,15 @@ Status OpenFile(File& file, ScanReport* report) {
                       Printable(schema.Column(i)->path()->ToDotString(), kNameBytes)));
       continue;
     }
-    if (!names.insert(leaf->name).second) {
-      return Refused(place, fmt::format("two columns are named '{}'", leaf->name));
-    }
+    ++names[leaf->name];
     file.leaves.push_back(*std::move(leaf));
+  }
+  // Of columns of one name none is the one that is meant.
+  std::erase_if(file.leaves, [&](const Leaf& leaf) { return names[leaf.name] > 1; });
+  for (const auto& [name, columns] : names) {
+    if (columns == 1) continue;
+    report->Note(file.footer_at,
+                 fmt::format("{} columns are named '{}': they are left out", columns, name));
   }
   return {};
 }
