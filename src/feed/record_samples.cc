@@ -135,14 +135,18 @@ class RecordSamples::Decoder : public SampleDecoder {
       if (crc32c != nullptr) *crc32c = 0;
       if (range.empty()) return {};
       FB_ASSIGN_OR_RETURN(const Place place, Find(range));
-      std::byte* to = into.data();
-      for (const ByteView piece : place.buffer->Pieces(place.offset, range.size())) {
+      std::vector<std::byte> unused;  // what lies in one slab is not copied
+      for (uint64_t done = 0; done < range.size();) {
+        const uint64_t from = place.offset + done;
+        const uint64_t bytes = std::min(range.size() - done, kSlabBytes - from % kSlabBytes);
+        const ByteView piece = place.buffer->Contiguous(from, bytes, unused);
+        std::byte* const to = into.data() + done;
         if (crc32c != nullptr) {
           *crc32c = StreamCopyCrc32c(*crc32c, piece, to);
         } else {
           StreamCopy(piece, to);
         }
-        to += piece.size();
+        done += bytes;
       }
       return {};
     }
