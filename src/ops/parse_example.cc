@@ -132,7 +132,9 @@ class ExampleParser : public Parser {
   void Reset(size_t index, const Run& run) const;
   Status ParseFeatures(ByteView message, Run& run) const;
   Status ParseEntry(ByteView message, Run& run) const;
+  Status TakeEntry(ByteView key, ByteView value, Run& run) const;
   Status ParseFeature(size_t index, ByteView message, const Run& run) const;
+  Status AddMany(size_t index, ByteView bytes, const Run& run) const;
   Status ParseList(size_t index, ByteView message, const Run& run) const;
   void AddInt(size_t index, uint64_t value, const Run& run) const;
   void AddFloats(size_t index, ByteView values, const Run& run) const;
@@ -252,14 +254,16 @@ Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
   WireReader reader(message);
   uint32_t number = 0;
   WireType type = {};
+  ByteView entry;
   while (!reader.done()) {
-    if (!reader.Tag(&number, &type)) return Damaged();
-    if (number != 1 || type != WireType::kBytes) {
-      if (!reader.Skip(type)) return Damaged();
-      continue;
+    if (!reader.Short(1, &entry)) {
+      if (!reader.Tag(&number, &type)) return Damaged();
+      if (number != 1 || type != WireType::kBytes) {
+        if (!reader.Skip(type)) return Damaged();
+        continue;
+      }
+      if (!reader.Bytes(&entry)) return Damaged();
     }
-    ByteView entry;
-    if (!reader.Bytes(&entry)) return Damaged();
     FB_RETURN_IF_ERROR(ParseEntry(entry, run));
   }
   return {};
@@ -267,10 +271,15 @@ Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
 
 // A later entry of the same key replaces an earlier one.
 Status ExampleParser::ParseEntry(ByteView message, Run& run) const {
+  ByteView key, value;
+  if (WireReader plain(message);
+      plain.Short(1, &key) && plain.Short(2, &value) && plain.done()) {  // as it is written
+    return TakeEntry(key, value, run);
+  }
+  key = value = {};
   WireReader reader(message);
   uint32_t number = 0;
   WireType type = {};
-  ByteView key, value;
   bool has_value = false;
   while (!reader.done()) {
     if (!reader.Tag(&number, &type)) return Damaged();
@@ -289,6 +298,10 @@ Status ExampleParser::ParseEntry(ByteView message, Run& run) const {
       return Status(Code::kDataLoss, "a tf.train.Example whose entry has two values");
     }
   }
+  return TakeEntry(key, value, run);
+}
+
+Status ExampleParser::TakeEntry(ByteView key, ByteView value, Run& run) const {
   const size_t index = Find(key, run.next);
   if (index == kNoFeature) return {};
   run.next = index + 1;
@@ -301,14 +314,19 @@ Status ExampleParser::ParseFeature(size_t index, ByteView message, const Run& ru
   uint32_t number = 0;
   WireType type = {};
   Found& found = run.found[index];
+  const auto wanted = static_cast<uint32_t>(features_[index].kind);
+  ByteView list;
   while (!reader.done()) {
-    if (!reader.Tag(&number, &type)) return Damaged();
-    if (number > 3 || type != WireType::kBytes) {
-      if (!reader.Skip(type)) return Damaged();
-      continue;
+    if (reader.Short(wanted, &list)) {
+      number = wanted;
+    } else {
+      if (!reader.Tag(&number, &type)) return Damaged();
+      if (number > 3 || type != WireType::kBytes) {
+        if (!reader.Skip(type)) return Damaged();
+        continue;
+      }
+      if (!reader.Bytes(&list)) return Damaged();
     }
-    ByteView list;
-    if (!reader.Bytes(&list)) return Damaged();
     const auto kind = static_cast<Kind>(number);
     // Of a oneof the last one counts; of the same one, the lists go on.
     if (found.kind != kind) {
@@ -328,7 +346,12 @@ Status ExampleParser::ParseList(size_t index, ByteView message, const Run& run) 
                                                   : WireType::kBytes;
   uint32_t number = 0;
   WireType type = {};
+  ByteView bytes;
   while (!reader.done()) {
+    if (reader.Short(1, &bytes)) {
+      FB_RETURN_IF_ERROR(AddMany(index, bytes, run));
+      continue;
+    }
     if (!reader.Tag(&number, &type)) return Damaged();
     if (number != 1 || (type != single && type != WireType::kBytes)) {
       if (!reader.Skip(type)) return Damaged();
@@ -343,21 +366,29 @@ Status ExampleParser::ParseList(size_t index, ByteView message, const Run& run) 
       if (!reader.Fixed32(&value)) return Damaged();
       AddFloats(index, std::as_bytes(std::span(&value, 1)), run);
     } else {
-      ByteView bytes;
       if (!reader.Bytes(&bytes)) return Damaged();
-      if (kind == Kind::kBytes) {
-        AddBytes(index, bytes, run);
-      } else if (kind == Kind::kFloats) {
-        if (bytes.size() % sizeof(float) != 0) return Damaged();
-        AddFloats(index, bytes, run);
-      } else {
-        WireReader packed(bytes);
-        for (uint64_t value = 0; !packed.done();) {
-          if (!packed.Varint(&value)) return Damaged();
-          AddInt(index, value, run);
-        }
-      }
+      FB_RETURN_IF_ERROR(AddMany(index, bytes, run));
     }
+  }
+  return {};
+}
+
+// One value that is bytes, or many numbers.
+Status ExampleParser::AddMany(size_t index, ByteView bytes, const Run& run) const {
+  const Kind kind = features_[index].kind;
+  if (kind == Kind::kBytes) {
+    AddBytes(index, bytes, run);
+    return {};
+  }
+  if (kind == Kind::kFloats) {
+    if (bytes.size() % sizeof(float) != 0) return Damaged();
+    AddFloats(index, bytes, run);
+    return {};
+  }
+  WireReader packed(bytes);
+  for (uint64_t value = 0; !packed.done();) {
+    if (!packed.Varint(&value)) return Damaged();
+    AddInt(index, value, run);
   }
   return {};
 }

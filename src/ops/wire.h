@@ -58,6 +58,17 @@ class WireReader {
     return true;
   }
 
+  // The next field, where it is bytes, has this number, below 16, and fewer than 128 of them,
+  // written as all writers do. False: it is another, and nothing was taken.
+  bool Short(uint32_t field, ByteView* bytes) {
+    if (left() < 2 || at_[0] != (field << 3 | static_cast<uint8_t>(WireType::kBytes))) return false;
+    const size_t size = at_[1];
+    if (size >= 0x80 || size > left() - 2) return false;
+    *bytes = {reinterpret_cast<const std::byte*>(at_ + 2), size};
+    at_ += 2 + size;
+    return true;
+  }
+
   bool Fixed32(uint32_t* value) {
     static_assert(std::endian::native == std::endian::little);
     if (left() < sizeof(*value)) return false;
