@@ -191,3 +191,13 @@ def test_columns_of_one_name_are_left_out_and_the_others_come(tmp_path, format):
         assert np.array_equal(next(iter(batches))["b"], columns[1])
     with pytest.raises(fb.InvalidArgumentError, match="no row has 'a'"):
         fb.Loader(fb.Records(str(tmp_path), columns=["a"]), batch_size=1)
+
+
+def test_what_is_compressed_beside_lines_is_no_lines_for_that(tmp_path):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines(), mtime=0))
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress(tar(), mtime=0))
+    report = fb.index(str(tmp_path))
+    assert report["format"] == "compressed-jsonl" and report["records"] == COUNT
+    assert [uri.rsplit("/")[-1] for uri in report["failures"]] == ["b.tar.gz"]
+    assert "lines (jsonl) within" in list(report["failures"].values())[0]
+    assert count(tmp_path) == COUNT

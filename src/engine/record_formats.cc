@@ -12,6 +12,7 @@
 #include "format/arrow.h"
 #include "format/beton_table.h"
 #include "format/compressed.h"
+#include "format/damage.h"
 #include "format/lines.h"
 #include "format/litdata.h"
 #include "format/npy.h"
@@ -139,8 +140,18 @@ RecordFormat CompressedFormat(std::string name, format::CompressedRows rows, Rec
     FB_ASSIGN_OR_RETURN(const bool packed, IsPackedShard(shard));
     return packed ? Result<bool>(true) : inside->is_shard(shard);  // which the scan refuses
   };
-  format.scan = [inside, rows](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
-    return format::ScanCompressed(rows, shard, inside->scan, on_record, report);
+  // Any bytes are lines of a kind: those of a container of another kind are not meant.
+  const auto scan = [inside](const Shard& within, const OnRecord& on_record,
+                             ScanReport* report) -> Status {
+    FB_ASSIGN_OR_RETURN(const Kind kind, KindOf(within));
+    if (kind != Kind::kUnknown && kind != Kind::kJsonl && kind != Kind::kCsv) {
+      return format::Damaged({within.name, 0}, fmt::format("lines ({}) within", inside->name),
+                             format::KindName(kind));
+    }
+    return inside->scan(within, on_record, report);
+  };
+  format.scan = [scan, rows](const Shard& shard, const OnRecord& on_record, ScanReport* report) {
+    return format::ScanCompressed(rows, shard, scan, on_record, report);
   };
   return format;
 }
