@@ -99,8 +99,8 @@ def test_joined_archives_are_read_on_when_asked(tmp_path):
 
 def test_damaged_records_are_left_out_when_asked_and_no_more_of_them(tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(tfrecord(bad=(3, 7)))
-    with pytest.raises(fb.ForebayError, match="a.tfrecord"):
-        assert fb.index(str(tmp_path), format="tfrecord", max_damaged=1)["records"] > 0
+    with pytest.raises(fb.DataLossError, match="a.tfrecord"):
+        fb.index(str(tmp_path), format="tfrecord", max_damaged=1)
     report = fb.index(str(tmp_path), max_damaged=2)
     assert report["records"] == COUNT - 2 and len(report["warnings"]) >= 1
     assert samples(tmp_path) == [b"sample %d" % n for n in range(COUNT) if n not in (3, 7)]
@@ -135,6 +135,8 @@ def test_compressed_archives_are_no_plain_files_but_by_name(tmp_path, inner, dat
         (tmp_path / f"{n}.{inner}.gz").write_bytes(gzip.compress(data, mtime=0))
     with pytest.raises(fb.InvalidArgumentError, match=f"is {inner} .*compressed.*pack --unpack"):
         fb.index(str(tmp_path))
+    with pytest.raises(fb.NotFoundError, match="0.*left out: gzip-compressed data.*unpack it"):
+        fb.index(str(tmp_path), format=inner)
     assert fb.index(str(tmp_path), format="files")["objects"] == 3
     target = tmp_path / ".." / (tmp_path.name + "-packed")
     forebay("pack", tmp_path, target, "--to", inner, "--unpack", "--format", inner)
@@ -201,3 +203,14 @@ def test_what_is_compressed_beside_lines_is_no_lines_for_that(tmp_path):
     assert [uri.rsplit("/")[-1] for uri in report["failures"]] == ["b.tar.gz"]
     assert "lines (jsonl) within" in list(report["failures"].values())[0]
     assert count(tmp_path) == COUNT
+
+
+def test_what_is_left_out_is_told_where_it_is_no_data_at_all(tmp_path):
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord())
+    (tmp_path / "b.tfrecord").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    (tmp_path / "c.tfrecord").write_text("<!DOCTYPE html><html>404</html>")
+    (tmp_path / "README").write_text("words")
+    warnings = fb.index(str(tmp_path), format="tfrecord")["warnings"]
+    assert "README: no shard of this format, left out" in warnings
+    assert any("b.tfrecord: " in text and "a Git LFS pointer" in text for text in warnings)
+    assert any("c.tfrecord: " in text and "HTML page" in text for text in warnings)

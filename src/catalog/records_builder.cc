@@ -13,6 +13,7 @@
 #include "catalog/listing.h"
 #include "catalog/records_part.h"
 #include "catalog/records_writer.h"
+#include "format/foreign.h"
 #include "store/pinned_object.h"
 #include "sys/thread.h"
 
@@ -22,13 +23,15 @@ namespace {
 constexpr auto kRangeTimeout = std::chrono::seconds(60);
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 constexpr uint64_t kPieceBytes = 8ULL << 20;
+constexpr uint64_t kHeadBytes = 1 << 10;  // that tell what is no shard
 
 struct Scanned {
   std::vector<format::FoundRecord> records;
   format::ScanReport report;
   uint64_t requests = 0;
   uint64_t bytes = 0;
-  bool left_out = false;  // no shard of this format
+  bool left_out = false;     // no shard of this format
+  std::string_view instead;  // what it is, where that is worth telling
   Status status;
 };
 
@@ -72,6 +75,9 @@ Scanned ScanShard(const store::SyncStore& store, const store::ObjectInfo& info,
     scanned.status = std::move(is_shard).status();
   } else if (!*is_shard) {
     scanned.left_out = true;
+    std::vector<std::byte> head(std::min(shard.size, kHeadBytes));
+    if (!head.empty()) scanned.status = shard.read({0, head.size()}, head);
+    if (scanned.status.ok()) scanned.instead = format::ForeignAdvice(format::ForeignKind(head));
   } else {
     scanned.status = format.scan(
         shard,
@@ -230,9 +236,11 @@ Status Take(const store::ObjectInfo& info, const std::string& prefix, Scanned sc
   report->bytes_read += scanned.bytes;
   report->requests += scanned.requests;
   const std::string key = info.key.substr(prefix.size());
-  if (scanned.left_out) {
+  if (scanned.left_out && scanned.status.ok()) {
     ++report->skipped;
-    Warn(&report->warnings, key, "no shard of this format, left out");
+    const std::string_view colon = scanned.instead.empty() ? "" : ": ";
+    Warn(&report->warnings, key,
+         fmt::format("no shard of this format, left out{}{}", colon, scanned.instead));
     return {};
   }
   report->dataset_bytes += info.size;
@@ -346,10 +354,12 @@ Result<std::vector<std::byte>> BuildRecords(const store::SyncStore& store,
   report->records += writer.added();
   if (writer.added() == 0 && options.append_to != nullptr) return std::vector<std::byte>();
   if (writer.added() == 0) {
-    std::string why = report->failures.empty()
-                          ? ""
-                          : "; the first that failed: " + report->failures[0].key + ": " +
-                                report->failures[0].why;
+    std::string why;
+    if (!report->failures.empty()) {
+      why = "; the first that failed: " + report->failures[0].key + ": " + report->failures[0].why;
+    } else if (!report->warnings.empty()) {
+      why = "; " + report->warnings[0];
+    }
     return Status(report->failures.empty() ? Code::kNotFound : Code::kDataLoss,
                   fmt::format("no record of format {} in the {} objects under {}/{}{}", format.name,
                               report->objects, store.async().root_uri(), prefix, why));

@@ -39,20 +39,25 @@ struct Tolerates {
 };
 
 template <class Options>
+concept HasTail = requires(Options options) { options.drop_tail; };
+template <class Options>
+concept HasConcatenated = requires(Options options) { options.concatenated; };
+template <class Options>
+concept HasDamaged = requires(Options options) { options.max_damaged; };
+
+template <class Options>
 constexpr Tolerates TolerancesOf() {
-  return {.tail = requires(Options o){o.drop_tail;
+  return {.tail = HasTail<Options>,
+          .concatenated = HasConcatenated<Options>,
+          .damaged = HasDamaged<Options>};
 }
-, .concatenated = requires(Options o) { o.concatenated; },
-    .damaged = requires(Options o) { o.max_damaged; }
-};  // namespace
-}  // namespace forebay::engine
 
 template <class Options>
 Options Tolerant(const RecordFormatOptions& wanted) {
   Options options;
-  if constexpr (TolerancesOf<Options>().tail) options.drop_tail = wanted.drop_tail;
-  if constexpr (TolerancesOf<Options>().concatenated) options.concatenated = wanted.concatenated;
-  if constexpr (TolerancesOf<Options>().damaged) options.max_damaged = wanted.max_damaged;
+  if constexpr (HasTail<Options>) options.drop_tail = wanted.drop_tail;
+  if constexpr (HasConcatenated<Options>) options.concatenated = wanted.concatenated;
+  if constexpr (HasDamaged<Options>) options.max_damaged = wanted.max_damaged;
   return options;
 }
 
