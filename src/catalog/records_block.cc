@@ -187,14 +187,14 @@ Result<RecordEntry> RecordsBlock::At(uint32_t i) const {
   return run.record();
 }
 
-Status RecordsBlock::Read(uint32_t first, uint32_t end, std::vector<RecordEntry>& records) const {
+Status RecordsBlock::Read(uint32_t first, uint32_t end, RecordTable& records) const {
   FB_ASSERT(first <= end && end <= count_);
   while (first < end) {
     const uint32_t begin = first / kRun * kRun;
     FB_ASSIGN_OR_RETURN(Run run, Run::Open(*this, begin / kRun));
     for (uint32_t k = begin; k < std::min(begin + kRun, end); ++k) {
       FB_RETURN_IF_ERROR(run.Next());
-      if (k >= first) records.push_back(run.record());
+      if (k >= first) records.Append(run.record());
     }
     first = begin + kRun;
   }

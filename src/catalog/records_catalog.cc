@@ -37,7 +37,7 @@ class RecordsFile : public RecordsCatalog {
     return LargestOf(largest_, total_bytes(), count);
   }
   Result<RecordEntry> At(uint64_t i) const override;
-  Status Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const override;
+  Status Read(uint64_t first, uint64_t end, RecordTable& records) const override;
   Result<std::string> KeyOf(uint64_t i) const override;
   Result<FileEntry> ShardAt(uint64_t shard) const override;
   bool reads() const override { return file_->reads(); }
@@ -57,7 +57,7 @@ class RecordsFile : public RecordsCatalog {
     std::shared_ptr<const std::vector<std::byte>> keep;
   };
   Result<Held> BlockOf(const Where& where) const;
-  Status Check(const RecordEntry& entry) const;
+  Status Check(const RecordView& entry) const;
 
   std::unique_ptr<BlockFile> file_;
   std::string source_uri_;
@@ -158,7 +158,7 @@ Result<RecordEntry> RecordsFile::At(uint64_t i) const {
   return entry;
 }
 
-Status RecordsFile::Check(const RecordEntry& entry) const {
+Status RecordsFile::Check(const RecordView& entry) const {
   const bool fields_known = std::ranges::all_of(
       entry.fields, [&](const RecordField& field) { return field.field < fields_.size(); });
   if (entry.shard >= shard_count() || entry.range.size() > range_max_ || !fields_known) {
@@ -167,7 +167,7 @@ Status RecordsFile::Check(const RecordEntry& entry) const {
   return {};
 }
 
-Status RecordsFile::Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const {
+Status RecordsFile::Read(uint64_t first, uint64_t end, RecordTable& records) const {
   // Where blocks have to be read, entries are what is kept of them.
   if (entries_) return RecordsCatalog::Read(first, end, records);
   FB_ASSERT(first <= end && end <= count());
@@ -217,10 +217,10 @@ void RecordsFile::WillRead(std::span<const uint64_t> records) const {
 
 }  // namespace
 
-Status RecordsCatalog::Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const {
+Status RecordsCatalog::Read(uint64_t first, uint64_t end, RecordTable& records) const {
   for (; first < end; ++first) {
-    FB_ASSIGN_OR_RETURN(RecordEntry entry, At(first));
-    records.push_back(std::move(entry));
+    FB_ASSIGN_OR_RETURN(const RecordEntry entry, At(first));
+    records.Append(entry);
   }
   return {};
 }

@@ -58,7 +58,7 @@ class RecordsCatalog {
   // kDataLoss, and those of reading.
   virtual Result<RecordEntry> At(uint64_t i) const = 0;
   // Appends [first, end), end <= count(): cheaper than one by one where they lie side by side.
-  virtual Status Read(uint64_t first, uint64_t end, std::vector<RecordEntry>& records) const;
+  virtual Status Read(uint64_t first, uint64_t end, RecordTable& records) const;
   virtual Result<std::string> KeyOf(uint64_t i) const = 0;
   virtual Result<FileEntry> ShardAt(uint64_t shard) const = 0;
 

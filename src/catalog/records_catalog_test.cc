@@ -118,10 +118,16 @@ void ExpectReadsInARow(const RecordsCatalog& catalog) {
   for (int k = 0; k < 40; ++k) {
     const uint64_t first = random.NextBelow(catalog.count());
     const uint64_t end = k == 0 ? first : first + 1 + random.NextBelow(catalog.count() - first);
-    std::vector<RecordEntry> records;
+    RecordTable records;
     ASSERT_TRUE(catalog.Read(first, end, records).ok());
     ASSERT_EQ(records.size(), end - first);
-    for (uint64_t i = first; i < end; ++i) ASSERT_EQ(records[i - first], *catalog.At(i));
+    for (uint64_t i = first; i < end; ++i) {
+      const RecordView found = records[i - first];
+      const RecordEntry one = *catalog.At(i);
+      ASSERT_EQ(found.shard, one.shard);
+      ASSERT_EQ(found.range, one.range);
+      ASSERT_TRUE(std::ranges::equal(found.fields, one.fields));
+    }
   }
 }
 

@@ -17,6 +17,7 @@ namespace {
 using catalog::FileEntry;
 using catalog::FilesCatalog;
 using catalog::RecordEntry;
+using catalog::RecordView;
 
 constexpr size_t kBytes = 0;  // the fields
 constexpr size_t kLabel = 1;
@@ -93,10 +94,10 @@ class FileFields : public RecordFields {
   const std::vector<ops::InputField>& fields() const override { return fields_; }
   // Which is why it has to be named.
   bool everywhere(size_t field) const override { return field == kBytes; }
-  std::optional<uint64_t> BytesOf(const RecordEntry& record, size_t field) const override {
+  std::optional<uint64_t> BytesOf(const RecordView& record, size_t field) const override {
     return field == kBytes ? record.range.size() : sizeof(int64_t);
   }
-  void RangesOf(const RecordEntry& record, const std::vector<bool>& needed,
+  void RangesOf(const RecordView& record, const std::vector<bool>& needed,
                 std::vector<ByteRange>& ranges) const override {
     ranges.clear();
     if (needed[kBytes]) ranges.push_back(record.range);
@@ -110,7 +111,7 @@ class FileFields : public RecordFields {
    public:
     Opener(const FileFields& owner, std::vector<bool> needed)
         : owner_(owner), needed_(std::move(needed)) {}
-    Status Open(const RecordEntry& record, const FetchedBytes& bytes,
+    Status Open(const RecordView& record, const FetchedBytes& bytes,
                 std::span<const MutableBytes> places, std::span<ByteView> fields) override {
       if (needed_[kBytes]) {
         const MutableBytes into = places.empty() ? MutableBytes() : places[kBytes];

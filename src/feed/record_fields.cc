@@ -24,7 +24,7 @@ struct Scratch {
 
 // A field of a record, and where it may be put.
 struct Wanted {
-  const catalog::RecordEntry& record;
+  const catalog::RecordView& record;
   const catalog::RecordField& field;
   const std::string& name;
   const FetchedBytes& bytes;
@@ -120,11 +120,11 @@ class PlainFields : public RecordFields {
 
   const std::vector<ops::InputField>& fields() const override { return fields_; }
   bool everywhere(size_t field) const override { return everywhere_[field]; }
-  std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record, size_t field) const override {
+  std::optional<uint64_t> BytesOf(const catalog::RecordView& record, size_t field) const override {
     const catalog::RecordField* found = Find(record, field);
     return found == nullptr ? std::nullopt : std::optional(found->bytes);
   }
-  void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>& needed,
+  void RangesOf(const catalog::RecordView& record, const std::vector<bool>& needed,
                 std::vector<ByteRange>& ranges) const override {
     ranges.clear();
     for (const catalog::RecordField& field : record.fields) {
@@ -141,7 +141,7 @@ class PlainFields : public RecordFields {
     Opener(const PlainFields& owner, std::vector<bool> needed)
         : owner_(owner), needed_(std::move(needed)), scratch_(needed_.size()) {}
 
-    Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
+    Status Open(const catalog::RecordView& record, const FetchedBytes& bytes,
                 std::span<const MutableBytes> places, std::span<ByteView> fields) override {
       for (size_t i = 0; i < needed_.size(); ++i) {
         if (!needed_[i]) continue;
@@ -167,7 +167,7 @@ class PlainFields : public RecordFields {
     std::vector<Scratch> scratch_;  // of each field
   };
 
-  static const catalog::RecordField* Find(const catalog::RecordEntry& record, size_t field) {
+  static const catalog::RecordField* Find(const catalog::RecordView& record, size_t field) {
     const auto it = std::ranges::find(record.fields, field, &catalog::RecordField::field);
     return it == record.fields.end() ? nullptr : &*it;
   }
@@ -187,12 +187,12 @@ class PackedFields : public RecordFields {
 
   const std::vector<ops::InputField>& fields() const override { return fields_; }
   bool everywhere(size_t) const override { return true; }
-  std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record, size_t) const override {
+  std::optional<uint64_t> BytesOf(const catalog::RecordView& record, size_t) const override {
     uint64_t bytes = HeadBytes(record);
     for (const catalog::RecordField& piece : record.fields) bytes += piece.bytes;
     return bytes;
   }
-  void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>&,
+  void RangesOf(const catalog::RecordView& record, const std::vector<bool>&,
                 std::vector<ByteRange>& ranges) const override {
     ranges.clear();
     for (const catalog::RecordField& piece : record.fields) ranges.push_back(piece.range);
@@ -206,7 +206,7 @@ class PackedFields : public RecordFields {
   class Opener : public RecordOpener {
    public:
     explicit Opener(uint64_t item) : item_(item) {}
-    Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
+    Status Open(const catalog::RecordView& record, const FetchedBytes& bytes,
                 std::span<const MutableBytes>, std::span<ByteView> fields) override {
       row_.clear();
       Append(record.fields.size());
@@ -229,7 +229,7 @@ class PackedFields : public RecordFields {
     std::vector<std::byte> row_, scratch_;
   };
 
-  static uint64_t HeadBytes(const catalog::RecordEntry& record) {
+  static uint64_t HeadBytes(const catalog::RecordView& record) {
     return sizeof(uint32_t) * (1 + record.fields.size());
   }
   static uint64_t ItemBytes(const catalog::RecordsCatalog& catalog) {

@@ -34,7 +34,7 @@ class RecordOpener {
   // next call. `places`, one for each or none at all: where a field ends up if it is taken as it
   // is, so that one which is copied anyhow is copied there. Checks what the format checks. Errors:
   // kDataLoss.
-  virtual Status Open(const catalog::RecordEntry& record, const FetchedBytes& bytes,
+  virtual Status Open(const catalog::RecordView& record, const FetchedBytes& bytes,
                       std::span<const MutableBytes> places, std::span<ByteView> fields) = 0;
 };
 
@@ -50,10 +50,10 @@ class RecordFields {
   // Whether every record has it.
   virtual bool everywhere(size_t field) const = 0;
   // Of a field that is bytes, where the catalog says it; nullopt: only its record's bytes do.
-  virtual std::optional<uint64_t> BytesOf(const catalog::RecordEntry& record,
+  virtual std::optional<uint64_t> BytesOf(const catalog::RecordView& record,
                                           size_t field) const = 0;
   // What has to be fetched of a record for the needed fields: replaces `ranges`.
-  virtual void RangesOf(const catalog::RecordEntry& record, const std::vector<bool>& needed,
+  virtual void RangesOf(const catalog::RecordView& record, const std::vector<bool>& needed,
                         std::vector<ByteRange>& ranges) const = 0;
   // RangesOf never has more.
   virtual uint64_t ranges_most() const { return fields().size(); }

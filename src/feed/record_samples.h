@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "catalog/records_catalog.h"
 #include "feed/dataset.h"
 #include "feed/kept_samples.h"
+#include "feed/record_chunks.h"
 #include "feed/record_fields.h"
 #include "forebay/ops.h"
 #include "ops/chain.h"
@@ -37,11 +37,11 @@ class RecordSamples : public Dataset {
   // Fields that only some records have, and that therefore do not come.
   const std::vector<std::string>& left_out() const { return left_out_; }
   Result<SamplePlan> PlanSample(uint64_t sample, uint64_t gap_bytes) const override;
-  bool plans_together() const override { return chunk_samples_ > 1; }
+  bool plans_together() const override { return chunks_ != nullptr; }
   std::vector<std::vector<uint32_t>> Together(std::span<const uint64_t> samples) const override;
   Result<SamplePlan> PlanTogether(std::span<const uint64_t> samples, uint64_t gap_bytes,
                                   size_t* bad_row) const override;
-  bool shares_extents() const override { return chunk_samples_ > 1; }
+  bool shares_extents() const override { return chunks_ != nullptr; }
   Result<std::unique_ptr<SampleDecoder>> MakeDecoder() const override;
   std::string DescribeSample(uint64_t sample) const override;
   // A few MiB of neighbours.
@@ -59,22 +59,13 @@ class RecordSamples : public Dataset {
   KeptSamples& kept() const { return *kept_; }
 
  private:
-  class Decoder;
-  struct Chunk;
-  class Chunks;
-  struct RowRecord;
-  struct Rows;
-
   explicit RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog);
   Status Choose(const std::vector<std::string>& columns);
   Status SetArrays();
-  Result<std::shared_ptr<const Chunk>> ChunkOf(uint64_t sample) const;
-  static std::vector<Extent> ExtentsOf(const catalog::RecordEntry& record,
+  static std::vector<Extent> ExtentsOf(const catalog::RecordView& record,
                                        std::vector<ByteRange> ranges, uint64_t gap_bytes);
-  Result<uint64_t> RawBytesOf(const catalog::RecordEntry& record,
-                              const ops::OutputArray& output) const;
-  Status AddRaggedBytes(const catalog::RecordEntry& record, SamplePlan& plan) const;
-  static DecodeUnit UnitOf(const Extent& extent, size_t number, SamplePlan& plan);
+  Status AddRaggedBytes(const catalog::RecordView& record, SamplePlan& plan) const;
+  static size_t PlaceOf(const Extent& extent, SamplePlan& plan);
   Result<SamplePlan> PlanOfChunks(std::span<const uint64_t> samples, size_t* bad_row) const;
 
   std::shared_ptr<const catalog::RecordsCatalog> catalog_;
@@ -83,11 +74,11 @@ class RecordSamples : public Dataset {
   std::shared_ptr<const ops::Chain> chain_;
   std::vector<bool> needed_;  // of fields_->fields()
   std::vector<SampleArray> arrays_;
+  bool ragged_ = false;     // some array is of another size in every sample
   bool late_ = false;       // some array is of as many values as only decoding tells
   uint64_t late_each_ = 1;  // bytes that a byte of a field may become in them
   std::vector<std::string> left_out_;
-  uint64_t chunk_samples_ = 1;
-  std::unique_ptr<Chunks> chunks_;
+  std::unique_ptr<RecordChunks> chunks_;  // null: neighbours are not read together
   std::unique_ptr<KeptSamples> kept_;
 };
 

@@ -24,7 +24,14 @@ class ProgramWorker : public Worker {
       : program_(std::move(program)),
         fields_(program_->fields),
         late_(program_->outputs.size()),
-        ragged_(program_->parsers.size()) {}
+        ragged_(program_->parsers.size()) {
+    for (const ParseStep& step : program_->parsers) {
+      arrays_only_.push_back(std::ranges::all_of(step.fields, [](int64_t i) { return i < 0; }) &&
+                             std::ranges::none_of(step.outputs, [&](int64_t i) {
+                               return i >= 0 && program_->outputs[static_cast<size_t>(i)].late;
+                             }));
+    }
+  }
 
   Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
              std::span<const MutableBytes> out) override {
@@ -128,7 +135,7 @@ class ProgramWorker : public Worker {
     for (const CopyStep& step : program_->copies) FB_RETURN_IF_ERROR(Copy(step, out));
     for (size_t i = 0; i < program_->parsers.size(); ++i) {
       const ParseStep& step = program_->parsers[i];
-      FB_RETURN_IF_ERROR(InField(Parse(step, out, ragged_[i]), step.field));
+      FB_RETURN_IF_ERROR(InField(Parse(i, out), step.field));
     }
     return {};
   }
@@ -145,8 +152,9 @@ class ProgramWorker : public Worker {
     return {};
   }
 
-  Status Parse(const ParseStep& step, std::span<const MutableBytes> out,
-               std::vector<std::vector<std::byte>>& ragged) {
+  Status Parse(size_t number, std::span<const MutableBytes> out) {
+    const ParseStep& step = program_->parsers[number];
+    std::vector<std::vector<std::byte>>& ragged = ragged_[number];
     arrays_.clear();
     for (const int64_t output : step.outputs) {
       arrays_.push_back(output < 0 ? MutableBytes() : out[static_cast<size_t>(output)]);
@@ -154,6 +162,7 @@ class ProgramWorker : public Worker {
     made_.assign(step.fields.size(), ByteView());
     ragged.resize(step.fields.size());
     FB_RETURN_IF_ERROR(step.parser->Parse(fields_[step.source], {arrays_, made_, ragged}));
+    if (arrays_only_[number]) return {};
     for (size_t i = 0; i < made_.size(); ++i) {
       if (step.fields[i] >= 0) fields_[static_cast<size_t>(step.fields[i])] = made_[i];
       if (step.outputs[i] < 0) continue;
@@ -170,6 +179,7 @@ class ProgramWorker : public Worker {
   std::vector<ByteView> late_;        // of each output
   // Of each parser and its results, the values of those that are of as many as there are.
   std::vector<std::vector<std::vector<std::byte>>> ragged_;
+  std::vector<bool> arrays_only_;  // of each parser: it makes no field, and nothing late
   ImageRunner images_;
   uint64_t damaged_ = 0;
 };

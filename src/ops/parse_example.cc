@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -66,6 +67,8 @@ struct Feature {
 
   std::string key;
   Ends ends;
+  std::string head = "";  // of its entries that are plain: see TakePlain. "": none is
+  Ends head_ends = Ends("");
   Kind kind = Kind::kInts;
   uint64_t count = 1;       // of values
   uint64_t value_size = 8;  // bytes
@@ -90,6 +93,11 @@ struct Found {
   Kind kind;
   uint64_t count;
 };
+
+// Fields 1 and 2 of a message, which are bytes.
+constexpr char kField1 = 1 << 3 | static_cast<char>(WireType::kBytes);
+constexpr char kField2 = 2 << 3 | static_cast<char>(WireType::kBytes);
+constexpr size_t kShortMost = 0x7F;  // a length in one byte
 
 constexpr uint64_t kRaggedMost = uint64_t{1} << 27;  // values of a feature: 1 GiB of integers
 
@@ -124,7 +132,8 @@ class ExampleParser : public Parser {
   struct Run {
     const ParserOut& out;
     std::span<Found> found;
-    size_t next = 0;  // the feature that may come now: most writers keep to one order
+    size_t last;  // the feature that came last; at first their number
+    size_t next;  // the one that may come now
   };
 
   size_t Find(ByteView key, size_t likely) const;
@@ -133,8 +142,12 @@ class ExampleParser : public Parser {
   Status ParseFeatures(ByteView message, Run& run) const;
   Status ParseEntry(ByteView message, Run& run) const;
   Status TakeEntry(ByteView key, ByteView value, Run& run) const;
+  static bool TakePlain(const Feature& feature, WireReader* reader, ByteView* values);
+  size_t Next(size_t after) const { return after_[after].load(std::memory_order_relaxed); }
+  void Learn(size_t after, size_t index) const;
   Status ParseFeature(size_t index, ByteView message, const Run& run) const;
   Status AddMany(size_t index, ByteView bytes, const Run& run) const;
+  Status AddInts(size_t index, ByteView packed, const Run& run) const;
   Status ParseList(size_t index, ByteView message, const Run& run) const;
   void AddInt(size_t index, uint64_t value, const Run& run) const;
   void AddFloats(size_t index, ByteView values, const Run& run) const;
@@ -149,6 +162,11 @@ class ExampleParser : public Parser {
   std::vector<Sparse> sparse_;
   // Open addressing, a power of two: 1 + the feature's index, 0 where there is none.
   std::vector<uint32_t> table_;
+  // Of each feature, and at their number for the first, which one came behind it the last time: a
+  // writer's records have one order. A guess, which may be wrong; of records in no order at all
+  // it is learnt only so often, as threads would wait for each other.
+  mutable std::vector<std::atomic<uint32_t>> after_;
+  mutable std::atomic<uint32_t> learnt_ = 0;
 };
 
 ExampleParser::ExampleParser(const ParseExampleOp& op) {
@@ -173,6 +191,14 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
     features_.push_back(std::move(feature));
     if (!wanted.indices.empty()) AddIndices(wanted, name);
   }
+  for (Feature& feature : features_) {
+    if (feature.key.size() > kShortMost) continue;
+    feature.head = {kField1, static_cast<char>(feature.key.size())};
+    feature.head += feature.key + kField2;
+    feature.head_ends = Ends(feature.head);
+  }
+  after_ = std::vector<std::atomic<uint32_t>>(features_.size() + 1);
+  for (size_t i = 0; i < features_.size(); ++i) after_[i] = static_cast<uint32_t>(i + 1);
   table_.resize(std::bit_ceil(2 * features_.size()));
   for (size_t i = 0; i < features_.size(); ++i) {
     size_t at = features_[i].ends.Hash(features_[i].key.size()) & (table_.size() - 1);
@@ -214,7 +240,7 @@ Status ExampleParser::Parse(ByteView field, const ParserOut& out) const {
   constexpr size_t kFew = 64;
   std::array<Found, kFew> few;
   std::vector<Found> many;
-  Run run{.out = out, .found = {}};
+  Run run{.out = out, .found = {}, .last = features_.size(), .next = Next(features_.size())};
   if (features_.size() <= kFew) {
     run.found = std::span(few).first(features_.size());
   } else {
@@ -254,8 +280,17 @@ Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
   WireReader reader(message);
   uint32_t number = 0;
   WireType type = {};
-  ByteView entry;
+  ByteView entry, values;
   while (!reader.done()) {
+    if (run.next < features_.size() && TakePlain(features_[run.next], &reader, &values)) {
+      const size_t index = run.next;
+      run.last = index;
+      run.next = Next(index);
+      Reset(index, run);
+      run.found[index].kind = features_[index].kind;
+      FB_RETURN_IF_ERROR(AddMany(index, values, run));
+      continue;
+    }
     if (!reader.Short(1, &entry)) {
       if (!reader.Tag(&number, &type)) return Damaged();
       if (number != 1 || type != WireType::kBytes) {
@@ -267,6 +302,39 @@ Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
     FB_RETURN_IF_ERROR(ParseEntry(entry, run));
   }
   return {};
+}
+
+void ExampleParser::Learn(size_t after, size_t index) const {
+  constexpr uint32_t kLearntMost = 1 << 16;
+  if (learnt_.load(std::memory_order_relaxed) >= kLearntMost) return;
+  learnt_.fetch_add(1, std::memory_order_relaxed);
+  after_[after].store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+}
+
+// The feature's entry as nearly all are: its key, then one list of its kind that is one value, if
+// of bytes, or else packed, and each length in one byte. Their places are known beforehand:
+//   field 1, length, the head (field 1, length, key, field 2), length, field of the kind, length,
+//   field 1, length, values
+// False: what comes is something else, and nothing was taken.
+bool ExampleParser::TakePlain(const Feature& feature, WireReader* reader, ByteView* values) {
+  constexpr size_t kBefore = 2, kBehind = 5;  // the head; up to the values
+  const size_t head = feature.head.size();
+  const size_t framing = kBefore + head + kBehind;
+  if (head == 0 || reader->left() < framing) return false;
+  const std::string_view text = AsText(reader->rest());
+  const char* const behind = text.data() + kBefore + head;
+  const auto length = [](char byte) { return static_cast<size_t>(static_cast<uint8_t>(byte)); };
+  const size_t size = length(behind[4]);
+  const auto kind = static_cast<char>(static_cast<char>(feature.kind) << 3 | kField1 % 8);
+  const bool plain = text[0] == kField1 && length(text[1]) == size + framing - kBefore &&
+                     length(text[1]) <= kShortMost && length(behind[0]) == size + 4 &&
+                     behind[1] == kind && length(behind[2]) == size + 2 && behind[3] == kField1;
+  if (!plain || reader->left() - framing < size) return false;
+  const std::string_view its_head = text.substr(kBefore, head);
+  if (Ends(its_head) != feature.head_ends) return false;
+  if (head > Ends::kWholeMost && its_head != feature.head) return false;
+  *values = reader->rest().subspan(framing, size);
+  return reader->Advance(framing + size);
 }
 
 // A later entry of the same key replaces an earlier one.
@@ -304,7 +372,9 @@ Status ExampleParser::ParseEntry(ByteView message, Run& run) const {
 Status ExampleParser::TakeEntry(ByteView key, ByteView value, Run& run) const {
   const size_t index = Find(key, run.next);
   if (index == kNoFeature) return {};
-  run.next = index + 1;
+  if (index != run.next) Learn(run.last, index);
+  run.last = index;
+  run.next = Next(index);
   Reset(index, run);
   return ParseFeature(index, value, run);
 }
@@ -385,11 +455,30 @@ Status ExampleParser::AddMany(size_t index, ByteView bytes, const Run& run) cons
     AddFloats(index, bytes, run);
     return {};
   }
+  return AddInts(index, bytes, run);
+}
+
+Status ExampleParser::AddInts(size_t index, ByteView bytes, const Run& run) const {
+  const Feature& feature = features_[index];
+  Found& found = run.found[index];
   WireReader packed(bytes);
-  for (uint64_t value = 0; !packed.done();) {
-    if (!packed.Varint(&value)) return Damaged();
-    AddInt(index, value, run);
+  uint64_t value = 0;
+  if (feature.ragged) {
+    while (!packed.done()) {
+      if (!packed.Varint(&value)) return Damaged();
+      AddInt(index, value, run);
+    }
+    return {};
   }
+  const MutableBytes to = run.out.arrays[feature.result];
+  const uint64_t most = to.empty() ? 0 : feature.count;
+  uint64_t count = found.count;
+  while (!packed.done()) {
+    if (!packed.Varint(&value)) return Damaged();
+    if (count < most) std::memcpy(to.data() + count * sizeof(value), &value, sizeof(value));
+    ++count;
+  }
+  found.count = count;
   return {};
 }
 

@@ -20,6 +20,7 @@ class WireReader {
 
   bool done() const { return at_ == end_; }
   size_t left() const { return static_cast<size_t>(end_ - at_); }
+  ByteView rest() const { return {reinterpret_cast<const std::byte*>(at_), left()}; }
 
   bool Tag(uint32_t* field, WireType* type) {
     uint64_t tag = 0;
@@ -77,6 +78,12 @@ class WireReader {
     return true;
   }
 
+  bool Advance(size_t count) {
+    if (left() < count) return false;
+    at_ += count;
+    return true;
+  }
+
   // The value of a field that nobody wants.
   bool Skip(WireType type) {
     uint64_t number = 0;
@@ -95,12 +102,6 @@ class WireReader {
   }
 
  private:
-  bool Advance(size_t count) {
-    if (left() < count) return false;
-    at_ += count;
-    return true;
-  }
-
   const uint8_t* at_;
   const uint8_t* end_;
 };
