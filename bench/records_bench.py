@@ -2,15 +2,15 @@
 
 usage: records_bench.py FOLDER [--photos FILES] [--rounds N] [--seconds S] [--only NAME]
 
-FOLDER is filled once: tar, TFRecord and RecordIO shards of the same pictures (FILES, as image_peers.py
---make leaves them in FOLDER/files; else random bytes of 100 KB), TFRecord shards of tf.train.Example
+FOLDER is filled once: tar, TFRecord and RecordIO shards of the same pictures (FILES, as
+image_peers.py --make leaves them in FOLDER/files; else random bytes of 100 KB), TFRecord shards of tf.train.Example
 with 9 features (150 bytes), and a file of 100 M 16-bit tokens. Local files, in order and in the
 page cache, batches of 64 (tokens: 8, small records: 4096); each in a process of its own, alternating
 rounds, medians. CPU seconds are those of the whole process, all threads. Checksums are verified:
-TFRecord's, and what `forebay pack` noted of the others. Beside it, in the same rounds: of records of
-100 KB the bare loop of records_floor.cc over the same shards, from files, and of NAME-kept, where the
-epoch lies in the loader's memory, from memory; for tokens the bare conversion of one window after the
-other by NumPy.
+TFRecord's, and what `forebay pack` noted of the others. Beside it, in the same rounds: of records the
+bare loop of records_floor.cc over the same shards, from files (examples: parsed, not copied), and of
+NAME-kept, where the epoch lies in the loader's memory, from memory; for tokens the bare conversion of
+one window after the other by NumPy.
 """
 
 import argparse
@@ -193,9 +193,12 @@ def bytes_per_sample(folder):
     return sum(shard["bytes"] for shard in packed["shards"]) / packed["samples"]
 
 
-def floor(args, name, ours):
-    """GB per CPU second of the bare loop, and our share of them."""
+def floor(args, name, found):
+    """Of the bare loop GB (examples: million records) per CPU second, and our share of them."""
     command = [args.floor, args.folder / name.removesuffix(KEPT), "5"]
+    ours = found.get("gb_per_cpu_s")
+    if name == "example":
+        command, ours = [*command, name], found["per_cpu_s"] / 1e6
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     bare = json.loads(done.stdout)["memory" if name.endswith(KEPT) else "files"]
     return {"floor": bare, "of_floor": ours / bare}
@@ -225,8 +228,8 @@ def main():
             if done.returncode != 0:
                 sys.exit(f"records_bench: {name}: {done.stderr[-2000:]}")
             found[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
-            if name not in ("tokens", "example") and pathlib.Path(args.floor).exists():
-                found[name][-1].update(floor(args, name, found[name][-1]["gb_per_cpu_s"]))
+            if name != "tokens" and pathlib.Path(args.floor).exists():
+                found[name][-1].update(floor(args, name, found[name][-1]))
     for name, runs in found.items():
         middle = {key: statistics.median(one[key] for one in runs) for key in runs[0]}
         print(f"{name:13}", ", ".join(f"{key} {value:.4g}" for key, value in middle.items()))

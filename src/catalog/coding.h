@@ -61,6 +61,10 @@ class Reader {
     return value;
   }
   uint64_t Varint() {
+    // Most are small.
+    if (at_ < bytes_.size() && static_cast<uint8_t>(bytes_[at_]) < 0x80 && ok_) {
+      return static_cast<uint64_t>(bytes_[at_++]);
+    }
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (!Need(1)) return 0;

@@ -54,8 +54,8 @@ class RecordTable {
     fields_.reserve(records);
   }
   void Append(const RecordView& record) {
-    places_.push_back({record.shard, static_cast<uint32_t>(record.fields.size()), fields_.size(),
-                       record.range});
+    places_.push_back(
+        {record.shard, static_cast<uint32_t>(record.fields.size()), fields_.size(), record.range});
     fields_.insert(fields_.end(), record.fields.begin(), record.fields.end());
   }
 

@@ -146,12 +146,13 @@ class RecordDecoder : public SampleDecoder {
       rows[0].late->Keep(arena_);
     }
     outputs_.Begin();
+    const bool any_kept = of_.kept.used_bytes() > 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const RecordRows::Row& row = of_plan.rows[first + i];
       const catalog::RecordView record = row.record();
       KeptSamples::Value kept = of_plan.kept.empty() ? nullptr : of_plan.kept[first + i];
       // It may be there by now though it was not when the row was planned.
-      if (!kept) kept = of_.kept.Find(row.sample);
+      if (any_kept && !kept) kept = of_.kept.Find(row.sample);
       const Status status = DecodeRow({row.sample, record, kept.get()}, bytes, rows[i]);
       if (status.ok()) continue;
       *bad_row = i;
@@ -212,10 +213,9 @@ class RecordDecoder : public SampleDecoder {
     for (const Raw& raw : raws_) {
       const ByteView field = inputs_[raw.input];
       if (field.size() == arrays[raw.output].size()) continue;
-      return Status(Code::kDataLoss,
-                    fmt::format("field '{}' has {} bytes, the catalog says {}",
-                                of_.chain.outputs()[raw.output].name, field.size(),
-                                arrays[raw.output].size()));
+      return Status(Code::kDataLoss, fmt::format("field '{}' has {} bytes, the catalog says {}",
+                                                 of_.chain.outputs()[raw.output].name, field.size(),
+                                                 arrays[raw.output].size()));
     }
     return {};
   }

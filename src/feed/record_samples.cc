@@ -23,8 +23,7 @@ Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(t
 }  // namespace
 
 RecordSamples::RecordSamples(std::shared_ptr<const catalog::RecordsCatalog> catalog)
-    : catalog_(std::move(catalog)),
-      kept_(std::make_unique<KeptSamples>()) {}
+    : catalog_(std::move(catalog)), kept_(std::make_unique<KeptSamples>()) {}
 RecordSamples::~RecordSamples() = default;
 
 Result<std::unique_ptr<RecordSamples>> RecordSamples::Make(
@@ -41,8 +40,8 @@ Result<std::unique_ptr<RecordSamples>> RecordSamples::Make(
   }
   FB_RETURN_IF_ERROR(samples->SetArrays());
   if (options.neighbours && RecordChunk::SamplesOf(*samples->catalog_) > 1) {
-    samples->chunks_ = std::make_unique<RecordChunks>(*samples->catalog_, *samples->fields_,
-                                                      samples->needed_);
+    samples->chunks_ =
+        std::make_unique<RecordChunks>(*samples->catalog_, *samples->fields_, samples->needed_);
   }
   return samples;
 }
@@ -204,7 +203,7 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
                                                size_t* bad_row) const {
   SamplePlan plan;
   auto rows = std::make_shared<RecordRows>();
-  rows->rows.reserve(samples.size());
+  rows->rows.resize(samples.size());
   const bool any_kept = kept_->used_bytes() > 0;
   uint64_t unit_bytes = kUnitBytes;  // so that the first row opens a unit
   const Extent* last = nullptr;      // of the row before, `last_place` among the plan's
@@ -237,7 +236,7 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
     ++unit->row_count;
     if (!kept) unit_bytes += chunk.used_bytes[in_chunk];
     if (ragged_) FB_RETURN_IF_ERROR(AddRaggedBytes(chunk.records[in_chunk], plan));
-    rows->rows.push_back({samples[i], &chunk.records, static_cast<uint32_t>(in_chunk)});
+    rows->rows[i] = {samples[i], &chunk.records, static_cast<uint32_t>(in_chunk)};
     if (any_kept) rows->kept.push_back(std::move(kept));
   }
   *bad_row = 0;
@@ -295,8 +294,8 @@ uint64_t RecordSamples::prepared_bytes() const {
 // Each extent takes whole slabs; a record has one for each of its fields at most, or pieces.
 uint64_t RecordSamples::raw_bytes_max() const {
   const uint64_t parts = chunks_ ? 1 : fields_->ranges_most();
-  const uint64_t most = chunks_ ? std::max(catalog_->range_max(), RecordChunk::kExtentMost)
-                                           : catalog_->range_max();
+  const uint64_t most =
+      chunks_ ? std::max(catalog_->range_max(), RecordChunk::kExtentMost) : catalog_->range_max();
   return (SlabsFor(most) + parts) * kSlabBytes;
 }
 

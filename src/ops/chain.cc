@@ -18,19 +18,37 @@ Status InField(Status status, const std::string& field) {
   return std::move(status).WithContext(fmt::format("field '{}'", field));
 }
 
+// What a parser makes of a row: one of each for each of its results.
+struct Made {
+  std::vector<MutableBytes> arrays;  // where they go, unless in_order
+  std::vector<ByteView> fields;
+  std::vector<std::vector<std::byte>> ragged;  // values of those that are of as many as there are
+  bool in_order = true;                        // they are the outputs, one after the other
+  bool arrays_only = true;                     // it makes no field, and nothing late
+
+  void SetFor(const Program& program, const ParseStep& step) {
+    const size_t results = step.outputs.size();
+    arrays.resize(results);
+    fields.resize(results);
+    ragged.resize(results);
+    in_order = results == program.outputs.size();
+    for (size_t i = 0; i < results; ++i) {
+      const int64_t output = step.outputs[i];
+      in_order = in_order && output == static_cast<int64_t>(i);
+      const bool late = output >= 0 && program.outputs[static_cast<size_t>(output)].late;
+      arrays_only = arrays_only && !late && step.fields[i] < 0;
+    }
+  }
+};
+
 class ProgramWorker : public Worker {
  public:
   explicit ProgramWorker(std::shared_ptr<const Program> program)
       : program_(std::move(program)),
         fields_(program_->fields),
         late_(program_->outputs.size()),
-        ragged_(program_->parsers.size()) {
-    for (const ParseStep& step : program_->parsers) {
-      arrays_only_.push_back(std::ranges::all_of(step.fields, [](int64_t i) { return i < 0; }) &&
-                             std::ranges::none_of(step.outputs, [&](int64_t i) {
-                               return i >= 0 && program_->outputs[static_cast<size_t>(i)].late;
-                             }));
-    }
+        made_(program_->parsers.size()) {
+    for (size_t i = 0; i < made_.size(); ++i) made_[i].SetFor(*program_, program_->parsers[i]);
   }
 
   Status Run(const SampleIdentity& sample, std::span<const ByteView> fields,
@@ -154,32 +172,32 @@ class ProgramWorker : public Worker {
 
   Status Parse(size_t number, std::span<const MutableBytes> out) {
     const ParseStep& step = program_->parsers[number];
-    std::vector<std::vector<std::byte>>& ragged = ragged_[number];
-    arrays_.clear();
-    for (const int64_t output : step.outputs) {
-      arrays_.push_back(output < 0 ? MutableBytes() : out[static_cast<size_t>(output)]);
+    Made& made = made_[number];
+    std::span<const MutableBytes> arrays = out;
+    if (!made.in_order) {
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        const int64_t output = step.outputs[i];
+        made.arrays[i] = output < 0 ? MutableBytes() : out[static_cast<size_t>(output)];
+      }
+      arrays = made.arrays;
     }
-    made_.assign(step.fields.size(), ByteView());
-    ragged.resize(step.fields.size());
-    FB_RETURN_IF_ERROR(step.parser->Parse(fields_[step.source], {arrays_, made_, ragged}));
-    if (arrays_only_[number]) return {};
-    for (size_t i = 0; i < made_.size(); ++i) {
-      if (step.fields[i] >= 0) fields_[static_cast<size_t>(step.fields[i])] = made_[i];
+    if (!made.arrays_only) std::ranges::fill(made.fields, ByteView());
+    FB_RETURN_IF_ERROR(
+        step.parser->Parse(fields_[step.source], {arrays, made.fields, made.ragged}));
+    if (made.arrays_only) return {};
+    for (size_t i = 0; i < made.fields.size(); ++i) {
+      if (step.fields[i] >= 0) fields_[static_cast<size_t>(step.fields[i])] = made.fields[i];
       if (step.outputs[i] < 0) continue;
       const auto output = static_cast<size_t>(step.outputs[i]);
-      if (program_->outputs[output].late) late_[output] = ragged[i];
+      if (program_->outputs[output].late) late_[output] = made.ragged[i];
     }
     return {};
   }
 
   const std::shared_ptr<const Program> program_;
   std::vector<ByteView> fields_;
-  std::vector<MutableBytes> arrays_;  // scratch
-  std::vector<ByteView> made_;        // scratch
-  std::vector<ByteView> late_;        // of each output
-  // Of each parser and its results, the values of those that are of as many as there are.
-  std::vector<std::vector<std::vector<std::byte>>> ragged_;
-  std::vector<bool> arrays_only_;  // of each parser: it makes no field, and nothing late
+  std::vector<ByteView> late_;  // of each output
+  std::vector<Made> made_;      // of each parser
   ImageRunner images_;
   uint64_t damaged_ = 0;
 };

@@ -160,6 +160,7 @@ class ExampleParser : public Parser {
   std::vector<Parsed> results_;
   std::vector<Feature> features_;
   std::vector<Sparse> sparse_;
+  std::vector<size_t> ragged_;  // of features_
   // Open addressing, a power of two: 1 + the feature's index, 0 where there is none.
   std::vector<uint32_t> table_;
   // Of each feature, and at their number for the first, which one came behind it the last time: a
@@ -190,6 +191,9 @@ ExampleParser::ExampleParser(const ParseExampleOp& op) {
     results_.push_back({name, wanted.dtype, wanted.shape, feature.ragged});
     features_.push_back(std::move(feature));
     if (!wanted.indices.empty()) AddIndices(wanted, name);
+  }
+  for (size_t i = 0; i < features_.size(); ++i) {
+    if (features_[i].ragged) ragged_.push_back(i);
   }
   for (Feature& feature : features_) {
     if (feature.key.size() > kShortMost) continue;
@@ -247,7 +251,8 @@ Status ExampleParser::Parse(ByteView field, const ParserOut& out) const {
     many.resize(features_.size());
     run.found = many;
   }
-  for (size_t i = 0; i < features_.size(); ++i) Reset(i, run);
+  std::ranges::fill(run.found, Found{.kind = Kind::kNone, .count = 0});
+  for (const size_t i : ragged_) Reset(i, run);
   WireReader reader(field);
   uint32_t number = 0;
   WireType type = {};
@@ -286,7 +291,7 @@ Status ExampleParser::ParseFeatures(ByteView message, Run& run) const {
       const size_t index = run.next;
       run.last = index;
       run.next = Next(index);
-      Reset(index, run);
+      if (run.found[index].kind != Kind::kNone) Reset(index, run);
       run.found[index].kind = features_[index].kind;
       FB_RETURN_IF_ERROR(AddMany(index, values, run));
       continue;
