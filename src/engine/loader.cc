@@ -218,7 +218,10 @@ Status RunLoader::SetBudget() {
       source.tables->set_item_bytes(memory.in_work / kItemShare);
       if (options_.order.shuffle == ShuffleKind::kNone) source.tables->ExpectInOrder();
     }
-    if (source.records != nullptr) source.records->kept().SetLimit(memory.prepared);
+    if (source.records != nullptr) {
+      source.records->kept().SetLimit(memory.prepared);
+      source.records->ExpectPieces(memory.pieces);
+    }
   }
   pipeline_options_.memory_bytes = memory.in_work;
   pipeline_options_.order = plan_.order;

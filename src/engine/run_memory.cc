@@ -106,7 +106,7 @@ Result<RunMemory> PlanMemory(const LoaderOptions& options, const RunPlan& plan,
                              const feed::Dataset& dataset) {
   const uint64_t output = SlabsFor(LargestOutput(options, plan, sources, dataset)) * kSlabBytes;
   const uint64_t needed = output + dataset.raw_bytes_max();
-  RunMemory memory;
+  RunMemory memory{.pieces = OpenPieces(options, plan)};
   uint64_t prepared = PreparedBytes(options, plan, sources);
   if (options.memory_bytes - prepared < needed) prepared = 0;
   memory.kept = KeptBytes(options, plan, sources, dataset);

@@ -16,6 +16,7 @@ struct RunMemory {
   uint64_t kept = 0;      // of delivered extents, for another use
   uint64_t prepared = 0;  // of what ops made of samples, for each of the sources of records
   uint64_t decoded = 0;   // of decoded pieces of tables, for each of the sources that has some
+  uint64_t pieces = 0;    // of shards, that are in use at a time
 };
 
 // Errors: kInvalidArgument when the largest batch does not fit.

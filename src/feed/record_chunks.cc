@@ -7,11 +7,12 @@
 namespace forebay::feed {
 namespace {
 
-constexpr uint64_t kChunkBytes = 4ULL << 20;  // of neighbours, about
-constexpr uint64_t kSamplesMost = 4096;       // their places take memory too
-constexpr uint64_t kGapBytes = 256 << 10;     // read through; equal for all that share it
-constexpr uint64_t kRecordsKept = 256 << 10;  // their places
-constexpr uint64_t kChunksKept = 1024;
+constexpr uint64_t kChunkBytes = 4ULL << 20;    // of neighbours, about
+constexpr uint64_t kSamplesMost = 4096;         // their places take memory too
+constexpr uint64_t kGapBytes = 256 << 10;       // read through; equal for all that share it
+constexpr uint64_t kPlacesBytes = 40ULL << 20;  // of all records of the chunks that are kept
+constexpr uint64_t kPlaceBytes = 96;            // of one with a field, about
+constexpr size_t kOutlinesKept = 32 << 10;      // of a few hundred bytes
 
 }  // namespace
 
@@ -31,7 +32,7 @@ std::shared_ptr<const RecordChunk> RecordChunks::Find(uint64_t number) const {
 void RecordChunks::Keep(uint64_t number, std::shared_ptr<const RecordChunk> chunk) const {
   const MutexLock lock(mutex_);
   if (kept_.contains(number)) return;
-  if (kept_.size() >= std::min(kRecordsKept / each_, kChunksKept)) {
+  if (kept_.size() >= most_) {
     kept_.erase(by_use_.back());
     by_use_.pop_back();
   }
@@ -39,37 +40,49 @@ void RecordChunks::Keep(uint64_t number, std::shared_ptr<const RecordChunk> chun
   kept_[number] = {std::move(chunk), by_use_.begin()};
 }
 
-void RecordChunks::Add(const catalog::RecordView& record, std::vector<ByteRange>& scratch,
-                       RecordChunk& chunk) const {
+void RecordChunks::Expect(uint64_t open) {
+  const uint64_t most = std::max<uint64_t>(kPlacesBytes / (each_ * kPlaceBytes), 1);
+  with_records_ = open <= most;
+  most_ = with_records_ ? most : kOutlinesKept;
+}
+
+RecordChunks::Needed RecordChunks::NeededOf(const catalog::RecordView& record,
+                                            std::vector<ByteRange>& scratch) const {
   fields_.RangesOf(record, needed_, scratch);
-  ByteRange span = record.range;  // of what is needed
-  uint64_t used = 0;
+  Needed needed{.span = record.range};
   bool any = false;
   for (const ByteRange& range : scratch) {
     if (range.empty()) continue;
-    span =
-        any ? ByteRange{std::min(span.offset, range.offset), std::max(span.end, range.end)} : range;
+    needed.span = any ? ByteRange{std::min(needed.span.offset, range.offset),
+                                  std::max(needed.span.end, range.end)}
+                      : range;
     any = true;
-    used += range.size();
+    needed.bytes += range.size();
   }
-  chunk.used_bytes.push_back(used);
+  return needed;
+}
+
+uint64_t RecordChunks::UsedOf(const catalog::RecordView& record) const {
+  std::vector<ByteRange> scratch;
+  return NeededOf(record, scratch).bytes;
+}
+
+void RecordChunks::Add(const catalog::RecordView& record, const ByteRange& span,
+                       RecordChunk& chunk) const {
   std::vector<Extent>& extents = chunk.extents;
-  // Rows of packed documents may begin before the one that came before them.
-  ByteRange both = span;
-  if (!extents.empty()) {
-    both = {std::min(span.offset, extents.back().range.offset),
-            std::max(span.end, extents.back().range.end)};
+  const uint64_t number = chunk.count++;
+  if (!extents.empty() && extents.back().object == record.shard) {
+    ByteRange& last = extents.back().range;
+    // Rows of packed documents may begin before the one that came before them.
+    const ByteRange both{std::min(span.offset, last.offset), std::max(span.end, last.end)};
+    if (span.offset <= last.end + kGapBytes && last.offset <= span.end + kGapBytes &&
+        both.size() <= RecordChunk::kExtentMost) {
+      last = both;
+      return;
+    }
   }
-  const bool joins = !extents.empty() && extents.back().object == record.shard &&
-                     span.offset <= extents.back().range.end + kGapBytes &&
-                     extents.back().range.offset <= span.end + kGapBytes &&
-                     both.size() <= RecordChunk::kExtentMost;
-  if (joins) {
-    extents.back().range = both;
-  } else {
-    extents.push_back({record.shard, span});
-  }
-  chunk.extent_of.push_back(static_cast<uint32_t>(extents.size() - 1));
+  extents.push_back({record.shard, span});
+  chunk.begins.push_back(static_cast<uint32_t>(number));
 }
 
 Result<std::shared_ptr<const RecordChunk>> RecordChunks::Of(uint64_t sample) const {
@@ -78,13 +91,17 @@ Result<std::shared_ptr<const RecordChunk>> RecordChunks::Of(uint64_t sample) con
   auto chunk = std::make_shared<RecordChunk>();
   chunk->first = number * each_;
   const uint64_t end = std::min(catalog_.count(), chunk->first + each_);
-  const uint64_t records = end - chunk->first;
-  chunk->records.Reserve(records);
-  chunk->extent_of.reserve(records);
-  chunk->used_bytes.reserve(records);
-  FB_RETURN_IF_ERROR(catalog_.Read(chunk->first, end, chunk->records));
-  std::vector<ByteRange> ranges;
-  for (size_t i = 0; i < chunk->records.size(); ++i) Add(chunk->records[i], ranges, *chunk);
+  catalog::RecordTable records;
+  records.Reserve(end - chunk->first);
+  FB_RETURN_IF_ERROR(catalog_.Read(chunk->first, end, records));
+  if (with_records_) chunk->used_bytes.reserve(records.size());
+  std::vector<ByteRange> scratch;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Needed needed = NeededOf(records[i], scratch);
+    Add(records[i], needed.span, *chunk);
+    if (with_records_) chunk->used_bytes.push_back(needed.bytes);
+  }
+  if (with_records_) chunk->records = std::move(records);
   Keep(number, chunk);
   return std::shared_ptr<const RecordChunk>(std::move(chunk));
 }

@@ -2,6 +2,7 @@
 // one request for some MiB of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -23,11 +24,17 @@ struct RecordChunk {
   static uint64_t SamplesOf(const catalog::RecordsCatalog& catalog);
 
   uint64_t first = 0;
-  catalog::RecordTable records;
-  std::vector<uint32_t> extent_of;
-  std::vector<uint64_t> used_bytes;  // of each, what is needed
+  uint64_t count = 0;
   std::vector<Extent> extents;
-  bool Holds(uint64_t sample) const { return sample - first < records.size(); }
+  std::vector<uint32_t> begins;      // of each extent, its first record in the chunk
+  catalog::RecordTable records;      // all of them; empty: they are looked up one by one
+  std::vector<uint64_t> used_bytes;  // of each of `records`, what is needed
+  bool Holds(uint64_t sample) const { return sample - first < count; }
+  size_t ExtentOf(uint64_t sample) const {
+    if (extents.size() == 1) return 0;
+    const auto after = std::ranges::upper_bound(begins, sample - first);
+    return static_cast<size_t>(after - begins.begin()) - 1;
+  }
 };
 
 // Those of a catalog, of which some that were used last are kept. Thread-safe.
@@ -39,22 +46,34 @@ class RecordChunks {
       : catalog_(catalog),
         fields_(fields),
         needed_(needed),
-        each_(RecordChunk::SamplesOf(catalog)) {}
+        each_(RecordChunk::SamplesOf(catalog)) {
+    Expect(1);
+  }
 
+  // Before the first use: `open` of them may be in use at a time. Where the places of all their
+  // records take too much memory, what is kept of a chunk is its extents.
+  void Expect(uint64_t open);
   uint64_t each() const { return each_; }  // so many records, but for the last chunk
   // The one that has `sample`. Errors: those of the catalog.
   Result<std::shared_ptr<const RecordChunk>> Of(uint64_t sample) const FB_EXCLUDES(mutex_);
+  uint64_t UsedOf(const catalog::RecordView& record) const;  // of its bytes, what is needed
 
  private:
   std::shared_ptr<const RecordChunk> Find(uint64_t number) const FB_EXCLUDES(mutex_);
   void Keep(uint64_t number, std::shared_ptr<const RecordChunk> chunk) const FB_EXCLUDES(mutex_);
-  void Add(const catalog::RecordView& record, std::vector<ByteRange>& scratch,
-           RecordChunk& chunk) const;
+  struct Needed {
+    ByteRange span;
+    uint64_t bytes = 0;
+  };
+  Needed NeededOf(const catalog::RecordView& record, std::vector<ByteRange>& scratch) const;
+  void Add(const catalog::RecordView& record, const ByteRange& span, RecordChunk& chunk) const;
 
   const catalog::RecordsCatalog& catalog_;
   const RecordFields& fields_;
   const std::vector<bool>& needed_;
   const uint64_t each_;
+  bool with_records_ = true;
+  size_t most_ = 1;
   struct Kept {
     std::shared_ptr<const RecordChunk> chunk;
     std::list<uint64_t>::iterator place;

@@ -169,7 +169,7 @@ std::vector<std::vector<uint32_t>> RecordSamples::Together(
       chunk = found.ok() ? *std::move(found) : nullptr;  // planning it says why there is none
     }
     if (chunk != nullptr) {
-      const uint32_t extent = chunk->extent_of[samples[i] - chunk->first];
+      const size_t extent = chunk->ExtentOf(samples[i]);
       const uint64_t key = samples[i] / chunks_->each() * chunks_->each() + extent;
       // Most rows belong where the one before them does.
       if (key != last_key) {
@@ -215,15 +215,22 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
       rows->chunks.push_back(std::move(found));
     }
     const RecordChunk& chunk = *rows->chunks.back();
-    const size_t in_chunk = samples[i] - chunk.first;
+    RecordRows::Row row{samples[i], &chunk.records,
+                        static_cast<uint32_t>(samples[i] - chunk.first)};
+    if (chunk.records.empty()) {
+      row = {samples[i], &rows->own, static_cast<uint32_t>(rows->own.size())};
+      FB_RETURN_IF_ERROR(catalog_->Read(samples[i], samples[i] + 1, rows->own));
+    }
     KeptSamples::Value kept = any_kept ? kept_->Find(samples[i]) : nullptr;
     DecodeUnit wanted{0, 0, i, 0};
+    uint64_t used = 0;
     if (!kept) {
-      const Extent* const extent = &chunk.extents[chunk.extent_of[in_chunk]];
+      const Extent* const extent = &chunk.extents[chunk.ExtentOf(samples[i])];
       if (extent != last) last_place = PlaceOf(*extent, plan);
       last = extent;
       wanted = {last_place, 1, i, 0};
-      plan.used_bytes += chunk.used_bytes[in_chunk];
+      used = chunk.records.empty() ? chunks_->UsedOf(row.record()) : chunk.used_bytes[row.index];
+      plan.used_bytes += used;
     }
     DecodeUnit* unit = plan.units.empty() ? nullptr : &plan.units.back();
     if (unit == nullptr || unit->first_extent != wanted.first_extent ||
@@ -234,9 +241,9 @@ Result<SamplePlan> RecordSamples::PlanOfChunks(std::span<const uint64_t> samples
       unit_bytes = 0;
     }
     ++unit->row_count;
-    if (!kept) unit_bytes += chunk.used_bytes[in_chunk];
-    if (ragged_) FB_RETURN_IF_ERROR(AddRaggedBytes(chunk.records[in_chunk], plan));
-    rows->rows[i] = {samples[i], &chunk.records, static_cast<uint32_t>(in_chunk)};
+    unit_bytes += used;
+    if (ragged_) FB_RETURN_IF_ERROR(AddRaggedBytes(row.record(), plan));
+    rows->rows[i] = row;
     if (any_kept) rows->kept.push_back(std::move(kept));
   }
   *bad_row = 0;

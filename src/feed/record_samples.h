@@ -51,6 +51,11 @@ class RecordSamples : public Dataset {
   bool sizes_late() const override { return late_; }
   bool plans_wait() const override { return catalog_->reads(); }
   void WillPlan(std::span<const uint64_t> samples) const override { catalog_->WillRead(samples); }
+  // Before the first plan: so many of the pieces that neighbours are read in may be in use at a
+  // time.
+  void ExpectPieces(uint64_t open) const {
+    if (chunks_) chunks_->Expect(open);
+  }
   // Of a piece that neighbours are read in, about; 0: they are not.
   uint64_t chunk_bytes() const;
   // What the ops make of all samples as far as it is the same in every epoch; of pictures about.
