@@ -417,3 +417,31 @@ def test_plain_files_through_ops_without_a_label_need_no_folder(tmp_path):
     with fb.Loader(labelled, ops=ops, batch_size=1, epochs=1) as batches:
         with pytest.raises(fb.errors.DataLossError, match="no folder"):
             next(iter(batches))
+
+
+@pytest.mark.parametrize(
+    "shuffle",
+    # One piece after the other; a few at a time; more than the places of all their records are
+    # kept of; each record by itself.
+    [False, fb.BlockShuffle(window=2, run=100), fb.BlockShuffle(window=64, streams=32, run=3), True],
+    ids=["in_order", "blocks", "many_blocks", "shuffled"],
+)
+def test_thousands_of_small_records_are_read_in_pieces_and_each_comes_as_it_is(tmp_path, shuffle):
+    lines = []
+    for shard, count in enumerate([6000, 1, 4500, 4096]):
+        own = [b'{"n":%d,"x":"%s"}' % (len(lines) + i, b"y" * (i % 150)) for i in range(count)]
+        (tmp_path / f"{shard}.jsonl").write_bytes(b"\n".join(own) + b"\n")
+        lines += own
+    fb.index(str(tmp_path))
+    with loader(tmp_path, batch_size=700, shuffle=shuffle, seed=5, epochs=2, tail="ragged") as both:
+        for _ in range(2):
+            seen = []
+            for batch in both:
+                data, offsets = bytes(batch["bytes"]), batch["offsets"]
+                for row, number in enumerate(batch["_sample"].tolist()):
+                    assert data[offsets[row] : offsets[row + 1]].rstrip(b"\n") == lines[number]
+                    seen.append(number)
+            assert sorted(seen) == list(range(len(lines)))
+            assert (seen == sorted(seen)) == (shuffle is False)
+        gets = both.metrics()[GETS]
+    assert gets <= 12 if shuffle is not True else gets > 1000  # a few for each shard, or each one
