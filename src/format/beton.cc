@@ -270,6 +270,8 @@ Result<BetonLayout> ParseBeton(ByteView head, uint64_t file_size, const Place& p
   layout.table = Load<uint64_t>(head, 16);
   if (fields > kMaxBetonFields)
     return AboveLimit(place, "the count of fields", fields, kMaxBetonFields);
+  // Rows of no bytes: any number of them would lie in the file.
+  if (fields == 0) return Damaged(place + 2, "fields, one at least", "none");
   if (layout.samples > kMaxBetonSamples) {
     return AboveLimit(place, "the count of samples", layout.samples, kMaxBetonSamples);
   }

@@ -155,6 +155,14 @@ TEST(Beton, with_a_wrong_number_is_an_error_that_says_where) {
   EXPECT_THAT(ScanIt(Replaced(bytes, 2, "\xff\xff")).status.ToString(), HasSubstr("limit"));
 }
 
+// A thousand millions of its rows would fit into a file of a few bytes.
+TEST(Beton, without_a_field_is_an_error) {
+  const std::string head = Number<uint16_t>(2) + Number<uint16_t>(0) +
+                           Number(static_cast<uint32_t>(kPage)) + Number<uint64_t>(1) +
+                           Number<uint64_t>(24);
+  EXPECT_EQ(ParseBeton(AsBytes(head), 24).code(), Code::kDataLoss);
+}
+
 TEST(Beton, has_rows_as_numpy_aligns_them) {
   const auto layout = [](const std::vector<uint8_t>& types) {
     std::string head = Number<uint16_t>(2) + Number(static_cast<uint16_t>(types.size())) +

@@ -42,7 +42,10 @@ class Compact {
     if (!ok_ || type == Wire::kStop) return {};
     if (type > Wire::kStruct) return Fail();
     const int64_t delta = head >> 4;
-    return {type, delta != 0 ? last + delta : Int()};
+    const int64_t id = delta != 0 ? last + delta : Int();
+    // They are of 16 bits, which keeps the sum of the next one within its type.
+    if (id < INT16_MIN || id > INT16_MAX) return Fail();
+    return {type, id};
   }
   int64_t Int() {
     const uint64_t raw = Varint();

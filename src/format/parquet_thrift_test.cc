@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/crc32.h"
@@ -110,6 +111,18 @@ TEST(ParquetPages, may_have_fields_that_nobody_knows) {
                            "\x58" + Zigzag(3) + "\x01q" + "\x1c\x1c" + std::string(2, '\0');
   const auto pages = Walk(Encoded({.more = more}), 3);
   EXPECT_TRUE(pages.ok()) << pages.status().ToString();
+}
+
+TEST(ParquetPages, have_fields_of_16_bits) {
+  const auto with = [](int64_t id) {  // and a field whose number is told by what is added to it
+    const std::string more = "\x05" + Zigzag(id) + Zigzag(1) + "\x95" + Zigzag(1);
+    return Walk(Encoded({.more = more}), 3).code();
+  };
+  EXPECT_EQ(with(300), Code::kOk);
+  for (const int64_t id : {int64_t{INT16_MAX}, int64_t{INT16_MAX} + 1, INT64_MAX, INT64_MAX - 8,
+                           int64_t{INT16_MIN} - 1, INT64_MIN}) {
+    EXPECT_EQ(with(id), Code::kDataLoss) << id;
+  }
 }
 
 TEST(ParquetPages, nested_without_an_end_are_refused) {
